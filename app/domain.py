@@ -1,0 +1,213 @@
+"""The nouns of the product: frozen dataclasses that know nothing of HTTP, SQL, arrays or models.
+
+Read this first. Offsets are half-open and count Unicode code points of the stored text, so
+`document.text[start:end]` is always the quoted text.
+"""
+
+import datetime as dt
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Literal
+
+MetadataScalar = str | int | float | bool | None
+MetadataValue = MetadataScalar | Sequence[MetadataScalar]
+Metadata = Mapping[str, MetadataValue]
+
+View = Literal["passages", "documents"]
+"""What a vector stands for: a passage (asymmetric search) or a whole document (symmetric search)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A text under an id chosen by the caller; identity is (collection, id), never the content."""
+
+    id: str
+    text: str
+    title: str | None = None
+    metadata: Metadata = field(default_factory=dict)
+    page_starts: tuple[int, ...] = ()
+    """Offset in `text` at which page 1, 2, ... begins; empty when the source has no pages."""
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """A slice of a document that fits the encoder: `document.text[start:end]`, no copy of the text."""
+
+    start: int
+    end: int
+    n_tokens: int
+    """Tokens of the encoder's input for this passage: special tokens, title and text."""
+    page: int | None = None
+    """1-based page on which the passage starts."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredDocument:
+    """A document as the rows keep it. `key` is new for every revision of the text and is never reused."""
+
+    key: int
+    document: Document
+    n_passages: int
+    n_tokens: int
+    unknown_share: float
+    """Share of [UNK] among the text's tokens, 0..1; high means the model cannot read this text."""
+    created_at: dt.datetime
+    updated_at: dt.datetime
+
+
+@dataclass(frozen=True, slots=True)
+class StoredPassage:
+    """A passage with what a hit needs to show it. `key` is never reused."""
+
+    key: int
+    document_key: int
+    document_id: str
+    title: str | None
+    metadata: Metadata
+    passage: Passage
+    text: str
+    """The slice itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class SplitterSettings:
+    """How documents of a collection become passages. Counted in the encoder's tokens."""
+
+    max_tokens: int = 256
+    overlap_tokens: int = 32
+
+
+@dataclass(frozen=True, slots=True)
+class CollectionSettings:
+    splitter: SplitterSettings = SplitterSettings()
+
+
+@dataclass(frozen=True, slots=True)
+class Collection:
+    key: int
+    name: str
+    settings: CollectionSettings
+    fingerprint: str
+    """What made its vectors; see `Embedder.fingerprint`. A different one is refused."""
+    model: str
+    """Name of that model, for messages."""
+    created_at: dt.datetime
+
+
+@dataclass(frozen=True, slots=True)
+class CollectionStats:
+    n_documents: int
+    n_passages: int
+    n_tokens: int
+    unknown_share: float
+    size_bytes: int
+    """Of the stored texts."""
+
+
+class JobKind(StrEnum):
+    DOCUMENTS = "documents"
+    """Upsert documents: each input is one JSON document."""
+    DELETE = "delete"
+    """Delete documents: each input is one JSON string, the id."""
+    FILES = "files"
+    """Read files into documents: each input is one file."""
+
+
+class JobState(StrEnum):
+    QUEUED = "queued"
+    RUNNING = "running"
+    SUCCEEDED = "succeeded"
+    """Every input has an outcome; some may be rejected."""
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+    @property
+    def is_final(self) -> bool:
+        return self in (JobState.SUCCEEDED, JobState.FAILED, JobState.CANCELLED)
+
+
+class OutcomeStatus(StrEnum):
+    CREATED = "created"
+    UPDATED = "updated"
+    UNCHANGED = "unchanged"
+    DELETED = "deleted"
+    NOT_FOUND = "not_found"
+    """A delete of an id that was not there."""
+    REJECTED = "rejected"
+
+
+@dataclass(frozen=True, slots=True)
+class JobInput:
+    """One document, id or file of a job, kept durably until the job is final."""
+
+    ordinal: int
+    """0-based position in the request."""
+    body: bytes
+    name: str | None = None
+    """File name as the client gave it: data, never a path."""
+    media_type: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What happened to one input."""
+
+    ordinal: int
+    document_id: str | None
+    status: OutcomeStatus
+    n_passages: int = 0
+    n_tokens: int = 0
+    error: str | None = None
+    """For REJECTED: what was wrong and what is allowed."""
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    id: str
+    kind: JobKind
+    collection: str
+    state: JobState
+    n_inputs: int
+    n_done: int
+    counts: Mapping[OutcomeStatus, int]
+    created_at: dt.datetime
+    started_at: dt.datetime | None = None
+    finished_at: dt.datetime | None = None
+    error: str | None = None
+    """For FAILED: why."""
+
+
+@dataclass(frozen=True, slots=True)
+class PassageHit:
+    """A passage of a hit, best first. `similarity` is a cosine, -1..1."""
+
+    start: int
+    end: int
+    text: str
+    page: int | None
+    similarity: float
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A document that answers a query."""
+
+    document_id: str
+    title: str | None
+    metadata: Metadata
+    similarity: float
+    """Cosine, -1..1: of the best passage (asymmetric) or of the whole documents (symmetric)."""
+    passages: tuple[PassageHit, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SearchResult:
+    hits: tuple[Hit, ...]
+    n_query_tokens: int
+    max_query_tokens: int
+    query_truncated: bool
+    generation: int
+    timings_ms: Mapping[str, float]
+    """Milliseconds per stage: encode, retrieve, fetch, total."""

@@ -1,0 +1,73 @@
+"""Configuration: one frozen object, read once from `BIFOCAL_*` variables and passed down."""
+
+import os
+from pathlib import Path
+from typing import Literal
+
+from pydantic import Field
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+PREFIX = "BIFOCAL_"
+
+
+class Settings(BaseSettings):
+    """Every field is a variable: `max_batch_tokens` is `BIFOCAL_MAX_BATCH_TOKENS`."""
+
+    model_config = SettingsConfigDict(env_prefix=PREFIX, frozen=True, extra="forbid")
+
+    home: Path = Field(Path("data"), description="Folder of the store: database, index files, logs.")
+    cache: Path = Field(
+        Path.home() / ".cache" / "bifocal",
+        description="Folder of compiled models; may be deleted at any time.",
+    )
+    host: str = Field("127.0.0.1", description="Address the service listens on.")
+    port: int = Field(8000, ge=0, le=65535, description="Port the service listens on; 0 picks a free one.")
+    root_path: str = Field("", description="Prefix under which a reverse proxy publishes the service.")
+
+    embedder: str = Field(
+        "sentence-transformers/all-MiniLM-L6-v2",
+        description="Bi-encoder: a model name or a local folder in sentence-transformers layout.",
+    )
+    runtime: Literal["auto", "openvino", "torch"] = Field(
+        "auto", description="auto uses the compiled model when it is prepared and OpenVINO is installed."
+    )
+    threads: int = Field(0, ge=0, description="Threads for model inference; 0 means all cores.")
+    offline: bool = Field(True, description="Never ask a model hub; models must be on this machine.")
+    max_batch_tokens: int = Field(8192, ge=64, description="Tokens per model call, padding included.")
+    max_queue: int = Field(64, ge=1, description="Texts waiting for the model before requests get 503.")
+
+    max_body_bytes: int = Field(64 * 2**20, ge=1024, description="Largest request body.")
+    max_batch: int = Field(10_000, ge=1, description="Documents or files per request.")
+    max_document_chars: int = Field(10_000_000, ge=1, description="Characters of one document's text.")
+    file_timeout_s: float = Field(120.0, gt=0, description="Seconds to read one file before it is rejected.")
+    file_memory_bytes: int = Field(2 * 2**30, ge=2**28, description="Memory for reading one file.")
+    wait_s: float = Field(
+        10.0, ge=0, le=60, description="Seconds that single-document writes wait for their job."
+    )
+
+    lease_s: float = Field(15.0, gt=0, description="Seconds until a silent worker's job is taken over.")
+    compact_tail: int = Field(
+        10_000, ge=1, description="Vectors outside the base file before a new base is built."
+    )
+    exact_limit: int = Field(200_000, ge=0, description="Vectors above which the base becomes approximate.")
+    log_level: Literal["debug", "info", "warning", "error"] = Field(
+        "info", description="Least severe log line."
+    )
+
+    @classmethod
+    def from_environment(cls) -> "Settings":
+        """Read the environment; an unknown `BIFOCAL_*` variable is an error that names it.
+
+        Raises:
+            ValueError: an unknown or invalid variable.
+        """
+        known = {PREFIX + name.upper() for name in cls.model_fields}
+        unknown = sorted(k for k in os.environ if k.upper().startswith(PREFIX) and k.upper() not in known)
+        unknown = [k for k in unknown if k.upper() not in NOT_SETTINGS]
+        if unknown:
+            raise ValueError(f"unknown settings: {', '.join(unknown)}; known are {', '.join(sorted(known))}")
+        return cls()  # type: ignore[call-arg]  # pydantic-settings fills the fields from the environment
+
+
+NOT_SETTINGS = frozenset({"BIFOCAL_DATA"})
+"""BIFOCAL_DATA: where tests and benchmarks find the public data sets; no setting of the service."""

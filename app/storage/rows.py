@@ -1,0 +1,243 @@
+"""The rows seam: the truth. Everything else can be rebuilt from what stands behind this Protocol.
+
+Implementations: `app.storage.sqlite.SqliteRows`. The contract is `tests/storage/rows_contract.py`; every
+implementation passes it unchanged.
+
+A write method either happens as a whole and is durable when it returns, or raises and changed nothing.
+Keys (of collections, documents, passages) grow and are never reused. `vectors` are float16, length 1.
+Every revision of a document gets a new document key and new passage keys; what it replaces is
+recorded as a tombstone, so that derived indexes can follow with `vectors_after` and `tombstones_after`.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.domain import (
+    Collection,
+    CollectionSettings,
+    CollectionStats,
+    Document,
+    Job,
+    JobInput,
+    JobKind,
+    JobState,
+    Outcome,
+    Passage,
+    StoredDocument,
+    StoredPassage,
+    View,
+)
+
+Keys = NDArray[np.int64]
+Vectors = NDArray[np.float16]
+
+
+@dataclass(frozen=True, slots=True)
+class EncodedDocument:
+    """A document ready to be stored."""
+
+    document: Document
+    content_hash: bytes
+    """Of everything that decides the passages and vectors: id excluded, metadata excluded."""
+    passages: Sequence[Passage]
+    passage_vectors: Vectors  # (len(passages), d)
+    document_vector: Vectors  # (d,)
+    n_tokens: int
+    unknown_share: float
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataUpdate:
+    """A document whose text and title stayed: only its metadata is replaced, keys and vectors stay."""
+
+    document_id: str
+    document: Document
+
+
+@dataclass(frozen=True, slots=True)
+class VectorBlock:
+    keys: Keys  # (n,), ascending
+    document_keys: Keys  # (n,), the owner of each; equal to `keys` in the documents view
+    vectors: Vectors  # (n, d)
+
+
+@dataclass(frozen=True, slots=True)
+class Tombstones:
+    sequence: int
+    """Give it back to get only newer ones."""
+    keys: Keys  # (n,)
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimedJob:
+    job: Job
+    collection: Collection
+    n_done: int
+    """Inputs whose outcomes are stored already; go on with this ordinal."""
+
+
+@dataclass(frozen=True, slots=True)
+class Generation:
+    """A published base file of a derived index. At most one is current per (collection, view)."""
+
+    collection_key: int
+    view: View
+    number: int
+    max_key: int
+    """All vectors with keys up to this one are in the base (or were deleted before it was built)."""
+    n_vectors: int
+    checksum: str
+    details: str
+    """JSON: kind of index, recall measured at build, seconds, size."""
+
+
+class Rows(Protocol):
+    # Collections -----------------------------------------------------------------------------
+
+    def create_collection(
+        self, name: str, settings: CollectionSettings, *, fingerprint: str, model: str
+    ) -> tuple[Collection, bool]:
+        """Return (collection, was created). Idempotent for equal settings.
+
+        Raises:
+            CollectionExists: the name is taken with other settings or another fingerprint.
+        """
+
+    def collection(self, name: str) -> Collection:
+        """Raises CollectionNotFound."""
+
+    def collections(self) -> Sequence[Collection]:
+        """All, by name."""
+
+    def drop_collection(self, name: str) -> None:
+        """Make it and its jobs invisible at once; `purge_dropped` frees the space later.
+
+        Raises CollectionNotFound. The name can be used again immediately.
+        """
+
+    def purge_dropped(self, *, limit: int = 10_000) -> Sequence[int]:
+        """Delete rows of dropped collections, at most `limit` documents per call.
+
+        Returns the keys of collections that are now wholly gone, so that index files can go too.
+        """
+
+    def collection_stats(self, collection_key: int) -> CollectionStats: ...
+
+    # Documents and passages ---------------------------------------------------------------------
+
+    def write_documents(
+        self,
+        collection_key: int,
+        changes: Sequence[EncodedDocument | MetadataUpdate | str],
+        *,
+        job_id: str,
+        worker: str,
+        outcomes: Sequence[Outcome],
+    ) -> None:
+        """Apply changes in order (a str deletes that document id) and store the job's outcomes, in one step.
+
+        The last change to an id wins. `created_at` survives an update.
+
+        Raises:
+            Conflict: the job is no longer leased to this worker; nothing was written.
+        """
+
+    def document(self, collection_key: int, document_id: str) -> StoredDocument:
+        """Raises DocumentNotFound."""
+
+    def content_hashes(self, collection_key: int, document_ids: Iterable[str]) -> dict[str, bytes]:
+        """Hashes of those ids that exist."""
+
+    def documents(
+        self, collection_key: int, *, after: str | None = None, limit: int = 100
+    ) -> Sequence[StoredDocument]:
+        """By id in code point order, those whose id is greater than `after`."""
+
+    def documents_by_key(self, document_keys: Sequence[int]) -> dict[int, StoredDocument]:
+        """Those that are live."""
+
+    def passages_by_key(self, passage_keys: Sequence[int]) -> dict[int, StoredPassage]:
+        """Those that are live."""
+
+    # Feed for derived indexes -------------------------------------------------------------------
+
+    def data_version(self) -> int:
+        """Changes whenever anything was committed by anyone. Costs microseconds."""
+
+    def vectors_after(
+        self, collection_key: int, view: View, key: int, *, up_to: int | None = None, block: int = 4096
+    ) -> Iterator[VectorBlock]:
+        """Live vectors with `key` < their key <= `up_to`, ascending, in blocks."""
+
+    def vectors_by_key(self, view: View, keys: Sequence[int]) -> VectorBlock:
+        """Those that are live, ascending by key."""
+
+    def max_key(self, collection_key: int, view: View) -> int:
+        """Largest key ever used in the collection, 0 if none."""
+
+    def tombstones_after(self, collection_key: int, view: View, sequence: int) -> Tombstones:
+        """Keys that died since `sequence` (0: all that are still recorded)."""
+
+    def generation(self, collection_key: int, view: View) -> Generation | None:
+        """The current one."""
+
+    def publish_generation(self, generation: Generation) -> None:
+        """Make it current, replacing the one before in the same step."""
+
+    def retract_generation(self, collection_key: int, view: View, number: int) -> None:
+        """Its file is damaged or missing: no generation is current afterwards."""
+
+    # Jobs -----------------------------------------------------------------------------------------
+
+    def submit_job(self, collection_key: int, kind: JobKind, inputs: Iterable[JobInput]) -> Job:
+        """Store a job durably; acknowledged means it will be done. Inputs may be a stream."""
+
+    def job(self, job_id: str) -> Job:
+        """Raises JobNotFound."""
+
+    def jobs(
+        self, *, after: str | None = None, limit: int = 100, state: JobState | None = None
+    ) -> Sequence[Job]:
+        """Newest first, those older than the job `after`."""
+
+    def outcomes(self, job_id: str, *, after: int = -1, limit: int = 1000) -> Sequence[Outcome]:
+        """By ordinal, those greater than `after`. Raises JobNotFound."""
+
+    def cancel_job(self, job_id: str) -> Job:
+        """Queued: cancelled at once. Running: the worker stops at its next write; what was written stays.
+
+        Raises JobNotFound, JobFinished.
+        """
+
+    def claim_job(self, worker: str, *, lease_s: float) -> ClaimedJob | None:
+        """Lease the oldest job that is queued, or running under an expired lease. First in, first out."""
+
+    def job_inputs(self, job_id: str, *, start: int, limit: int) -> Sequence[JobInput]:
+        """Inputs from that ordinal on."""
+
+    def renew_lease(self, job_id: str, worker: str, *, lease_s: float) -> bool:
+        """False: stop working on it, it was cancelled or taken over."""
+
+    def finish_job(self, job_id: str, worker: str, state: JobState, *, error: str | None = None) -> None:
+        """Make it final and drop its inputs. Outcomes stay.
+
+        Raises Conflict if the lease is lost.
+        """
+
+    def n_unfinished_jobs(self) -> int: ...
+
+    # Worker ------------------------------------------------------------------------------------------
+
+    def worker_heartbeat(self, worker: str, *, lease_s: float) -> bool:
+        """Take or renew the one worker lease. False: another live worker holds it."""
+
+    def worker_release(self, worker: str) -> None: ...
+
+    def worker_alive(self) -> bool:
+        """Whether some worker's lease is unexpired."""
+
+    def close(self) -> None: ...

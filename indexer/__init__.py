@@ -1,0 +1,1 @@
+"""Bifocal's slow side: reading, splitting, ingesting, training, evaluating, and the command line."""
