@@ -70,12 +70,18 @@ class StoredPassage:
     """The slice itself."""
 
 
+SPLITTER_VERSION = 1
+"""Raised whenever the same text and settings would give other passages."""
+
+
 @dataclass(frozen=True, slots=True)
 class SplitterSettings:
     """How documents of a collection become passages. Counted in the encoder's tokens."""
 
     max_tokens: int = 256
+    """Of a passage with special tokens and title; the encoder's own limit if that is smaller."""
     overlap_tokens: int = 32
+    version: int = SPLITTER_VERSION
 
 
 @dataclass(frozen=True, slots=True)

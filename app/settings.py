@@ -66,7 +66,7 @@ class Settings(BaseSettings):
         unknown = [k for k in unknown if k.upper() not in NOT_SETTINGS]
         if unknown:
             raise ValueError(f"unknown settings: {', '.join(unknown)}; known are {', '.join(sorted(known))}")
-        return cls()  # type: ignore[call-arg]  # pydantic-settings fills the fields from the environment
+        return cls()
 
 
 NOT_SETTINGS = frozenset({"BIFOCAL_DATA"})

@@ -32,7 +32,7 @@ class EmbedderDescription:
 
 
 class Embedder(Protocol):
-    """Safe to call from any thread; one owner thread runs the model and batches concurrent calls by tokens."""
+    """Safe to call from any thread: one owner runs the model and batches concurrent calls by tokens."""
 
     @property
     def description(self) -> EmbedderDescription: ...
