@@ -9,6 +9,7 @@ Every revision of a document gets a new document key and new passage keys; what 
 recorded as a tombstone, so that derived indexes can follow with `vectors_after` and `tombstones_after`.
 """
 
+import datetime as dt
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -66,10 +67,22 @@ class VectorBlock:
 
 
 @dataclass(frozen=True, slots=True)
+class TextRow:
+    """What a lexical index needs of a passage."""
+
+    key: int
+    document_key: int
+    title: str | None
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class Tombstones:
     sequence: int
-    """Give it back to get only newer ones."""
+    """At least 1; give it back to get only newer ones."""
     keys: Keys  # (n,)
+    is_complete: bool = True
+    """False: some since the given sequence are no longer recorded; forget everything and load anew from 0."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,10 +153,15 @@ class Rows(Protocol):
     ) -> None:
         """Apply changes in order (a str deletes that document id) and store the job's outcomes, in one step.
 
-        The last change to an id wins. `created_at` survives an update.
+        The last change to an id wins. `created_at` survives an update. A MetadataUpdate is relative to
+        what is stored, or to an EncodedDocument of the same text earlier in `changes`. The ordinals of
+        `outcomes` go on without a gap from those stored before.
 
         Raises:
             Conflict: the job is no longer leased to this worker; nothing was written.
+            DocumentNotFound: a MetadataUpdate of an id that is not there.
+            BadDocument: what no store can keep: a lone surrogate, NaN in metadata.
+            BadVector: a vector without length 1, or of another dimension than the collection's.
         """
 
     def document(self, collection_key: int, document_id: str) -> StoredDocument:
@@ -176,11 +194,19 @@ class Rows(Protocol):
     def vectors_by_key(self, view: View, keys: Sequence[int]) -> VectorBlock:
         """Those that are live, ascending by key."""
 
+    def texts_after(
+        self, collection_key: int, key: int, *, up_to: int | None = None, block: int = 1024
+    ) -> Iterator[Sequence[TextRow]]:
+        """Live passages with `key` < their key <= `up_to`, ascending, in blocks."""
+
     def max_key(self, collection_key: int, view: View) -> int:
         """Largest key ever used in the collection, 0 if none."""
 
     def tombstones_after(self, collection_key: int, view: View, sequence: int) -> Tombstones:
-        """Keys that died since `sequence` (0: all that are still recorded)."""
+        """Keys that died since `sequence` (0: all that are still recorded).
+
+        Recorded for certain: what died since the base before the current one was published.
+        """
 
     def generation(self, collection_key: int, view: View) -> Generation | None:
         """The current one."""
@@ -202,7 +228,7 @@ class Rows(Protocol):
     def jobs(
         self, *, after: str | None = None, limit: int = 100, state: JobState | None = None
     ) -> Sequence[Job]:
-        """Newest first, those older than the job `after`."""
+        """Newest first, those older than the job `after`. Raises BadCursor if that is not there."""
 
     def outcomes(self, job_id: str, *, after: int = -1, limit: int = 1000) -> Sequence[Outcome]:
         """By ordinal, those greater than `after`. Raises JobNotFound."""
@@ -229,6 +255,9 @@ class Rows(Protocol):
         """
 
     def n_unfinished_jobs(self) -> int: ...
+
+    def prune_jobs(self, *, finished_before: dt.datetime, limit: int = 100) -> int:
+        """Forget the oldest final jobs with their outcomes; returns how many."""
 
     # Worker ------------------------------------------------------------------------------------------
 
