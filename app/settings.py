@@ -22,6 +22,10 @@ class Settings(BaseSettings):
     )
     host: str = Field("127.0.0.1", description="Address the service listens on.")
     port: int = Field(8000, ge=0, le=65535, description="Port the service listens on; 0 picks a free one.")
+    insecure: bool = Field(
+        False,
+        description="Listen beyond this machine although whoever reaches the port may read and change all.",
+    )
     root_path: str = Field("", description="Prefix under which a reverse proxy publishes the service.")
 
     embedder: str = Field(
