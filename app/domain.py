@@ -162,6 +162,8 @@ class Outcome:
     ordinal: int
     document_id: str | None
     status: OutcomeStatus
+    n_documents: int = 1
+    """Documents that the input stands for: a file may hold many or, when rejected, none that is known."""
     n_passages: int = 0
     n_tokens: int = 0
     error: str | None = None

@@ -91,6 +91,10 @@ class ClaimedJob:
     collection: Collection
     n_done: int
     """Inputs whose outcomes are stored already; go on with this ordinal."""
+    attempts: int
+    """Claims since an outcome was last stored, this one included; released claims do not count.
+
+    1 normally; more means that workers died or stalled at this ordinal."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,6 +251,12 @@ class Rows(Protocol):
 
     def renew_lease(self, job_id: str, worker: str, *, lease_s: float) -> bool:
         """False: stop working on it, it was cancelled or taken over."""
+
+    def release_job(self, job_id: str, worker: str) -> None:
+        """Give it back unfinished: it can be claimed at once, before all younger jobs.
+
+        Nothing happens if the lease is lost.
+        """
 
     def finish_job(self, job_id: str, worker: str, state: JobState, *, error: str | None = None) -> None:
         """Make it final and drop its inputs. Outcomes stay.
