@@ -1,0 +1,141 @@
+"""Collections: named sets of documents made by one model and one splitter."""
+
+import dataclasses
+import json
+import sqlite3
+from collections.abc import Sequence
+
+from app.domain import Collection, CollectionSettings, CollectionStats, SplitterSettings
+from app.errors import CollectionExists, CollectionNotFound
+from app.storage.sqlite.connection import Database
+from app.storage.sqlite.times import from_us, now_us
+
+
+class CollectionRows:
+    _database: Database
+
+    def create_collection(
+        self, name: str, settings: CollectionSettings, *, fingerprint: str, model: str
+    ) -> tuple[Collection, bool]:
+        with self._database.write() as connection:
+            present = _find(connection, name)
+            if present is not None:
+                _require_same(present, settings, fingerprint=fingerprint, model=model)
+                return present, False
+            connection.execute(
+                "INSERT INTO collections (name, settings, fingerprint, model, created_at) "
+                "VALUES (?, ?, ?, ?, ?)",
+                (name, json.dumps(dataclasses.asdict(settings)), fingerprint, model, now_us()),
+            )
+            created = _find(connection, name)
+            assert created is not None
+            return created, True
+
+    def collection(self, name: str) -> Collection:
+        with self._database.read() as connection:
+            return require_collection(connection, name)
+
+    def collections(self) -> Sequence[Collection]:
+        with self._database.read() as connection:
+            rows = connection.execute("SELECT * FROM collections WHERE dropped_at IS NULL ORDER BY name")
+            return [read_collection(row) for row in rows]
+
+    def drop_collection(self, name: str) -> None:
+        with self._database.write() as connection:
+            key = require_collection(connection, name).key
+            connection.execute("UPDATE collections SET dropped_at = ? WHERE key = ?", (now_us(), key))
+            connection.execute(
+                "UPDATE jobs SET state = 'cancelled', finished_at = ?, worker = NULL, leased_until = NULL "
+                "WHERE collection_key = ? AND state IN ('queued', 'running')",
+                (now_us(), key),
+            )
+
+    def purge_dropped(self, *, limit: int = 10_000) -> Sequence[int]:
+        with self._database.write() as connection:
+            gone = []
+            for (key,) in connection.execute(
+                "SELECT key FROM collections WHERE dropped_at IS NOT NULL ORDER BY key"
+            ).fetchall():
+                limit -= _purge(connection, key, limit=limit)
+                if limit <= 0:
+                    break
+                gone.append(key)
+            return gone
+
+    def collection_stats(self, collection_key: int) -> CollectionStats:
+        with self._database.read() as connection:
+            row = connection.execute(
+                "SELECT n_documents, n_passages, n_tokens, n_unknown_tokens, size_bytes FROM collections "
+                "WHERE key = ? AND dropped_at IS NULL",
+                (collection_key,),
+            ).fetchone()
+        if row is None:
+            raise CollectionNotFound("the collection has been dropped")
+        return CollectionStats(
+            n_documents=row["n_documents"],
+            n_passages=row["n_passages"],
+            n_tokens=row["n_tokens"],
+            unknown_share=row["n_unknown_tokens"] / max(1, row["n_tokens"]),
+            size_bytes=row["size_bytes"],
+        )
+
+
+def require_collection(connection: sqlite3.Connection, name: str) -> Collection:
+    collection = _find(connection, name)
+    if collection is None:
+        raise CollectionNotFound(f"there is no collection {name!r}")
+    return collection
+
+
+def read_collection(row: sqlite3.Row) -> Collection:
+    settings = json.loads(row["settings"])
+    return Collection(
+        key=row["key"],
+        name=row["name"],
+        settings=CollectionSettings(splitter=SplitterSettings(**settings["splitter"])),
+        fingerprint=row["fingerprint"],
+        model=row["model"],
+        created_at=from_us(row["created_at"]),
+    )
+
+
+def _find(connection: sqlite3.Connection, name: str) -> Collection | None:
+    row = connection.execute(
+        "SELECT * FROM collections WHERE name = ? AND dropped_at IS NULL", (name,)
+    ).fetchone()
+    return None if row is None else read_collection(row)
+
+
+def _require_same(present: Collection, settings: CollectionSettings, *, fingerprint: str, model: str) -> None:
+    if present.settings != settings:
+        raise CollectionExists(
+            f"collection {present.name!r} exists with {present.settings}, not {settings}; "
+            "use another name or drop it first"
+        )
+    if present.fingerprint != fingerprint:
+        raise CollectionExists(
+            f"collection {present.name!r} was made by {present.model} ({present.fingerprint}), "
+            f"not by {model} ({fingerprint}); use another name or drop it first"
+        )
+
+
+def _purge(connection: sqlite3.Connection, key: int, *, limit: int) -> int:
+    """Delete at most `limit` documents, inputs and outcomes of a dropped collection; returns how many.
+
+    Fewer than `limit`: nothing is left of it.
+    """
+    n_deleted = 0
+    for statement in (
+        "DELETE FROM documents WHERE key IN (SELECT key FROM documents WHERE collection_key = ? LIMIT ?)",
+        "DELETE FROM job_inputs WHERE key IN (SELECT i.key FROM jobs j JOIN job_inputs i "
+        "ON i.job_key = j.key WHERE j.collection_key = ? LIMIT ?)",
+        "DELETE FROM outcomes WHERE (job_key, ordinal) IN (SELECT o.job_key, o.ordinal FROM jobs j "
+        "JOIN outcomes o ON o.job_key = j.key WHERE j.collection_key = ? LIMIT ?)",
+    ):
+        n_deleted += connection.execute(statement, (key, limit - n_deleted)).rowcount
+    if n_deleted < limit:
+        connection.execute("DELETE FROM jobs WHERE collection_key = ?", (key,))
+        connection.execute("DELETE FROM tombstones WHERE collection_key = ?", (key,))
+        connection.execute("DELETE FROM generations WHERE collection_key = ?", (key,))
+        connection.execute("DELETE FROM collections WHERE key = ?", (key,))
+    return n_deleted

@@ -1,0 +1,115 @@
+"""Documents and passages as readers see them."""
+
+import json
+import sqlite3
+from collections.abc import Iterable, Sequence
+
+from app.domain import Document, Passage, StoredDocument, StoredPassage
+from app.errors import DocumentNotFound
+from app.storage.sqlite.connection import Database
+from app.storage.sqlite.texts import slices, whole_texts
+from app.storage.sqlite.times import from_us
+
+
+class DocumentRows:
+    _database: Database
+
+    def document(self, collection_key: int, document_id: str) -> StoredDocument:
+        with self._database.read() as connection:
+            row = connection.execute(
+                "SELECT d.* FROM documents d JOIN collections c ON c.key = d.collection_key "
+                "WHERE d.collection_key = ? AND d.id = CAST(? AS TEXT) AND c.dropped_at IS NULL",
+                (collection_key, _searchable(document_id)),
+            ).fetchone()
+            if row is None:
+                raise DocumentNotFound(f"there is no document {document_id!r} in the collection")
+            return _stored_documents(connection, [row])[0]
+
+    def content_hashes(self, collection_key: int, document_ids: Iterable[str]) -> dict[str, bytes]:
+        hashes: dict[str, bytes] = {}
+        with self._database.read() as connection:
+            for document_id in document_ids:
+                row = connection.execute(
+                    "SELECT content_hash FROM documents WHERE collection_key = ? AND id = CAST(? AS TEXT)",
+                    (collection_key, _searchable(document_id)),
+                ).fetchone()
+                if row is not None:
+                    hashes[document_id] = row["content_hash"]
+        return hashes
+
+    def documents(
+        self, collection_key: int, *, after: str | None = None, limit: int = 100
+    ) -> Sequence[StoredDocument]:
+        with self._database.read() as connection:
+            rows = connection.execute(
+                "SELECT d.* FROM documents d JOIN collections c ON c.key = d.collection_key "
+                "WHERE d.collection_key = ? AND d.id > CAST(? AS TEXT) AND c.dropped_at IS NULL "
+                "ORDER BY d.id LIMIT ?",
+                (collection_key, _searchable(after or ""), limit),
+            ).fetchall()
+            return _stored_documents(connection, rows)
+
+    def documents_by_key(self, document_keys: Sequence[int]) -> dict[int, StoredDocument]:
+        with self._database.read() as connection:
+            rows = connection.execute(
+                "SELECT d.* FROM documents d JOIN collections c ON c.key = d.collection_key "
+                "WHERE d.key IN (SELECT value FROM json_each(?)) AND c.dropped_at IS NULL",
+                (json.dumps([int(key) for key in document_keys]),),
+            ).fetchall()
+            return {stored.key: stored for stored in _stored_documents(connection, rows)}
+
+    def passages_by_key(self, passage_keys: Sequence[int]) -> dict[int, StoredPassage]:
+        with self._database.read() as connection:
+            rows = connection.execute(
+                "SELECT p.key, p.document_key, p.start_char, p.end_char, p.n_tokens, p.page, "
+                "d.id, d.title, d.metadata "
+                "FROM passages p JOIN documents d ON d.key = p.document_key "
+                "JOIN collections c ON c.key = d.collection_key "
+                "WHERE p.key IN (SELECT value FROM json_each(?)) AND c.dropped_at IS NULL",
+                (json.dumps([int(key) for key in passage_keys]),),
+            ).fetchall()
+            return {row["key"]: _stored_passage(connection, row) for row in rows}
+
+
+def _searchable(document_id: str) -> bytes:
+    """For `CAST(? AS TEXT)`. A lone surrogate keeps its place in code point order and equals no stored id."""
+    return document_id.encode(errors="surrogatepass")
+
+
+def _stored_documents(
+    connection: sqlite3.Connection, rows: Sequence[sqlite3.Row]
+) -> Sequence[StoredDocument]:
+    texts = whole_texts(connection, [row["key"] for row in rows])
+    return [_stored_document(row, texts[row["key"]]) for row in rows]
+
+
+def _stored_document(row: sqlite3.Row, text: str) -> StoredDocument:
+    return StoredDocument(
+        key=row["key"],
+        document=Document(
+            id=row["id"],
+            text=text,
+            title=row["title"],
+            metadata=json.loads(row["metadata"]),
+            page_starts=tuple(json.loads(row["page_starts"])),
+        ),
+        n_passages=row["n_passages"],
+        n_tokens=row["n_tokens"],
+        unknown_share=row["unknown_share"],
+        created_at=from_us(row["created_at"]),
+        updated_at=from_us(row["updated_at"]),
+    )
+
+
+def _stored_passage(connection: sqlite3.Connection, row: sqlite3.Row) -> StoredPassage:
+    start, end = row["start_char"], row["end_char"]
+    (text,) = slices(connection, row["document_key"], [(start, end)])
+    return StoredPassage(
+        key=row["key"],
+        document_key=row["document_key"],
+        document_id=row["id"],
+        title=row["title"],
+        metadata=json.loads(row["metadata"]),
+        passage=Passage(start=start, end=end, n_tokens=row["n_tokens"], page=row["page"]),
+        text=text,
+    )

@@ -1,0 +1,304 @@
+"""Jobs: requests to write, stored before they are acknowledged and worked off in order."""
+
+import datetime as dt
+import json
+import secrets
+import sqlite3
+from collections.abc import Iterable, Sequence
+
+from app.domain import Job, JobInput, JobKind, JobState, Outcome, OutcomeStatus
+from app.errors import BadCursor, CollectionNotFound, Conflict, JobFinished, JobNotFound
+from app.storage.rows import ClaimedJob
+from app.storage.sqlite.collections import read_collection
+from app.storage.sqlite.connection import Database, transaction
+from app.storage.sqlite.times import from_us, now_us, to_us
+from app.storage.sqlite.values import printable
+
+JOB = (
+    "SELECT j.*, c.name AS collection FROM jobs j "
+    "JOIN collections c ON c.key = j.collection_key AND c.dropped_at IS NULL "
+)
+
+
+class JobRows:
+    _database: Database
+
+    def submit_job(self, collection_key: int, kind: JobKind, inputs: Iterable[JobInput]) -> Job:
+        """Inputs gather in a temporary table first, so a slow stream keeps no other writer waiting."""
+        job_id = secrets.token_hex(16)
+        with self._database.scratch() as connection:
+            n_inputs = _gather(connection, inputs)
+            try:
+                with self._database.exclusively(), transaction(connection):
+                    _insert_job(connection, job_id, collection_key, kind, n_inputs)
+                    return _require(connection, job_id)
+            finally:
+                connection.execute("DELETE FROM temp.arriving")
+
+    def job(self, job_id: str) -> Job:
+        with self._database.read() as connection:
+            return _require(connection, job_id)
+
+    def jobs(
+        self, *, after: str | None = None, limit: int = 100, state: JobState | None = None
+    ) -> Sequence[Job]:
+        with self._database.read() as connection:
+            rows = connection.execute(
+                JOB + "WHERE j.key < :before AND (:state IS NULL OR j.state = :state) "
+                "ORDER BY j.key DESC LIMIT :limit",
+                {"before": _key_of_cursor(connection, after), "state": state, "limit": limit},
+            )
+            return [_read_job(row) for row in rows]
+
+    def outcomes(self, job_id: str, *, after: int = -1, limit: int = 1000) -> Sequence[Outcome]:
+        with self._database.read() as connection:
+            _require(connection, job_id)
+            rows = connection.execute(
+                "SELECT o.* FROM outcomes o JOIN jobs j ON j.key = o.job_key "
+                "WHERE j.id = ? AND o.ordinal > ? ORDER BY o.ordinal LIMIT ?",
+                (job_id, after, limit),
+            )
+            return [_read_outcome(row) for row in rows]
+
+    def cancel_job(self, job_id: str) -> Job:
+        with self._database.write() as connection:
+            job = _require(connection, job_id)
+            if job.state.is_final:
+                raise JobFinished(f"job {job_id} is {job.state.value} and cannot be cancelled any more")
+            _finish(connection, job_id, JobState.CANCELLED, error=None)
+            return _require(connection, job_id)
+
+    def claim_job(self, worker: str, *, lease_s: float) -> ClaimedJob | None:
+        """An idle worker may ask often: the file is locked only when there is something to claim."""
+        with self._database.read() as connection:
+            if _claimable(connection) is None:
+                return None
+        with self._database.write() as connection:
+            job_id = _claimable(connection)
+            if job_id is None:
+                return None
+            now = now_us()
+            connection.execute(
+                "UPDATE jobs SET state = 'running', worker = ?, leased_until = ?, "
+                "attempts = attempts + 1, started_at = coalesce(started_at, ?) WHERE id = ?",
+                (worker, now + round(lease_s * 1e6), now, job_id),
+            )
+            job = _require(connection, job_id)
+            row = connection.execute(
+                "SELECT c.*, j.attempts FROM collections c JOIN jobs j ON j.collection_key = c.key "
+                "WHERE j.id = ?",
+                (job_id,),
+            ).fetchone()
+            return ClaimedJob(
+                job=job, collection=read_collection(row), n_done=job.n_done, attempts=row["attempts"]
+            )
+
+    def job_inputs(self, job_id: str, *, start: int, limit: int) -> Sequence[JobInput]:
+        with self._database.read() as connection:
+            rows = connection.execute(
+                "SELECT i.ordinal, i.body, i.name, i.media_type FROM job_inputs i "
+                "JOIN jobs j ON j.key = i.job_key WHERE j.id = ? AND i.ordinal >= ? "
+                "ORDER BY i.ordinal LIMIT ?",
+                (job_id, start, limit),
+            )
+            return [JobInput(*row) for row in rows]
+
+    def renew_lease(self, job_id: str, worker: str, *, lease_s: float) -> bool:
+        with self._database.write() as connection:
+            renewed = connection.execute(
+                "UPDATE jobs SET leased_until = ? WHERE id = ? AND worker = ? AND state = 'running'",
+                (now_us() + round(lease_s * 1e6), job_id, worker),
+            )
+            return renewed.rowcount == 1
+
+    def release_job(self, job_id: str, worker: str) -> None:
+        with self._database.write() as connection:
+            connection.execute(
+                "UPDATE jobs SET state = 'queued', worker = NULL, leased_until = NULL, "
+                "attempts = max(attempts - 1, 0) WHERE id = ? AND worker = ? AND state = 'running'",
+                (job_id, worker),
+            )
+
+    def finish_job(self, job_id: str, worker: str, state: JobState, *, error: str | None = None) -> None:
+        if not state.is_final:
+            raise ValueError(f"{state.value} is not a final state")
+        with self._database.write() as connection:
+            require_leased(connection, job_id, worker)
+            _finish(connection, job_id, state, error=error)
+
+    def n_unfinished_jobs(self) -> int:
+        with self._database.read() as connection:
+            n_jobs: int = connection.execute(
+                "SELECT count(*) FROM jobs WHERE state IN ('queued', 'running')"
+            ).fetchone()[0]
+            return n_jobs
+
+    def prune_jobs(self, *, finished_before: dt.datetime, limit: int = 100) -> int:
+        with self._database.write() as connection:
+            pruned = connection.execute(
+                "DELETE FROM jobs WHERE key IN (SELECT key FROM jobs WHERE finished_at < ? "
+                "ORDER BY key LIMIT ?)",
+                (to_us(finished_before), limit),
+            )
+            return pruned.rowcount
+
+
+def require_leased(
+    connection: sqlite3.Connection, job_id: str, worker: str, *, collection_key: int | None = None
+) -> sqlite3.Row:
+    """The job's row. An expired lease that nobody has taken over still is the worker's.
+
+    Raises Conflict.
+    """
+    row: sqlite3.Row | None = connection.execute(
+        "SELECT * FROM jobs WHERE id = ? AND worker = ? AND state = 'running'", (job_id, worker)
+    ).fetchone()
+    if row is None:
+        raise Conflict(f"job {job_id} is no longer leased to {worker}: it was cancelled or taken over")
+    if collection_key not in (None, row["collection_key"]):
+        raise ValueError(f"job {job_id} is of collection {row['collection_key']}, not {collection_key}")
+    return row
+
+
+def store_outcomes(connection: sqlite3.Connection, job: sqlite3.Row, outcomes: Sequence[Outcome]) -> None:
+    """Raises ValueError if they do not go on where the stored ones end: a resume would skip inputs."""
+    if not outcomes:
+        return
+    counts = json.loads(job["counts"])
+    for ordinal, outcome in enumerate(outcomes, job["n_done"]):
+        if outcome.ordinal != ordinal or ordinal >= job["n_inputs"]:
+            raise ValueError(f"outcome {outcome.ordinal} given where {ordinal} of {job['n_inputs']} is due")
+        counts[outcome.status] = counts.get(outcome.status, 0) + 1
+    connection.executemany(
+        "INSERT INTO outcomes VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (
+            (
+                job["key"],
+                outcome.ordinal,
+                printable(outcome.document_id),
+                outcome.status,
+                outcome.n_documents,
+                outcome.n_passages,
+                outcome.n_tokens,
+                printable(outcome.error),
+                json.dumps(outcome.warnings),
+            )
+            for outcome in outcomes
+        ),
+    )
+    connection.execute(
+        "UPDATE jobs SET n_done = n_done + ?, counts = ?, attempts = 0 WHERE key = ?",
+        (len(outcomes), json.dumps(counts), job["key"]),
+    )
+
+
+def _gather(connection: sqlite3.Connection, inputs: Iterable[JobInput]) -> int:
+    """Fill the connection's temporary table; returns the number of inputs."""
+    connection.execute(
+        "CREATE TEMP TABLE IF NOT EXISTS arriving "
+        "(ordinal INTEGER PRIMARY KEY, name TEXT, media_type TEXT, body BLOB NOT NULL)"
+    )
+    connection.execute("BEGIN")
+    try:
+        connection.execute("DELETE FROM temp.arriving")
+        connection.executemany("INSERT INTO temp.arriving VALUES (?, ?, ?, ?)", _in_order(inputs))
+        n_inputs: int = connection.execute("SELECT count(*) FROM temp.arriving").fetchone()[0]
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+    return n_inputs
+
+
+def _in_order(inputs: Iterable[JobInput]) -> Iterable[tuple[int, str | None, str | None, bytes]]:
+    for ordinal, job_input in enumerate(inputs):
+        if job_input.ordinal != ordinal:
+            raise ValueError(f"input {job_input.ordinal} given where {ordinal} is due")
+        yield ordinal, printable(job_input.name), printable(job_input.media_type), job_input.body
+
+
+def _insert_job(
+    connection: sqlite3.Connection, job_id: str, collection_key: int, kind: JobKind, n_inputs: int
+) -> None:
+    inserted = connection.execute(
+        "INSERT INTO jobs (id, collection_key, kind, state, n_inputs, created_at) "
+        "SELECT ?, key, ?, 'queued', ?, ? FROM collections WHERE key = ? AND dropped_at IS NULL",
+        (job_id, kind, n_inputs, now_us(), collection_key),
+    )
+    if inserted.rowcount == 0:
+        raise CollectionNotFound("the collection has been dropped")
+    connection.execute(
+        "INSERT INTO job_inputs (job_key, ordinal, name, media_type, body) "
+        "SELECT ?, ordinal, name, media_type, body FROM temp.arriving ORDER BY ordinal",
+        (inserted.lastrowid,),
+    )
+
+
+def _finish(connection: sqlite3.Connection, job_id: str, state: JobState, *, error: str | None) -> None:
+    connection.execute(
+        "UPDATE jobs SET state = ?, finished_at = ?, error = ?, worker = NULL, leased_until = NULL "
+        "WHERE id = ?",
+        (state, now_us(), printable(error), job_id),
+    )
+    connection.execute(
+        "DELETE FROM job_inputs WHERE job_key = (SELECT key FROM jobs WHERE id = ?)", (job_id,)
+    )
+
+
+def _claimable(connection: sqlite3.Connection) -> str | None:
+    row = connection.execute(
+        "SELECT j.id FROM jobs j WHERE j.state IN ('queued', 'running') "
+        "AND (j.state = 'queued' OR j.leased_until <= ?) ORDER BY j.key LIMIT 1",
+        (now_us(),),
+    ).fetchone()
+    return None if row is None else row["id"]
+
+
+def _key_of_cursor(connection: sqlite3.Connection, after: str | None) -> int:
+    if after is None:
+        return 2**63 - 1
+    row = connection.execute("SELECT key FROM jobs WHERE id = ?", (after,)).fetchone()
+    if row is None:
+        raise BadCursor(f"there is no job {after!r} to list from", where=("after",))
+    key: int = row["key"]
+    return key
+
+
+def _require(connection: sqlite3.Connection, job_id: str) -> Job:
+    row = connection.execute(JOB + "WHERE j.id = ?", (job_id,)).fetchone()
+    if row is None:
+        raise JobNotFound(f"there is no job {job_id!r}")
+    return _read_job(row)
+
+
+def _read_job(row: sqlite3.Row) -> Job:
+    def moment(column: str) -> dt.datetime | None:
+        return None if row[column] is None else from_us(row[column])
+
+    return Job(
+        id=row["id"],
+        kind=JobKind(row["kind"]),
+        collection=row["collection"],
+        state=JobState(row["state"]),
+        n_inputs=row["n_inputs"],
+        n_done=row["n_done"],
+        counts={OutcomeStatus(status): n for status, n in json.loads(row["counts"]).items()},
+        created_at=from_us(row["created_at"]),
+        started_at=moment("started_at"),
+        finished_at=moment("finished_at"),
+        error=row["error"],
+    )
+
+
+def _read_outcome(row: sqlite3.Row) -> Outcome:
+    return Outcome(
+        ordinal=row["ordinal"],
+        document_id=row["document_id"],
+        status=OutcomeStatus(row["status"]),
+        n_documents=row["n_documents"],
+        n_passages=row["n_passages"],
+        n_tokens=row["n_tokens"],
+        error=row["error"],
+        warnings=tuple(json.loads(row["warnings"])),
+    )
