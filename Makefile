@@ -1,0 +1,82 @@
+# `make` lists the targets. Everything is installed into .venv; nothing else on the machine is changed.
+
+PYTHON ?= python3
+TORCH_INDEX ?=
+HOST ?= 127.0.0.1
+PORT ?= 8000
+
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
+TORCH := $(shell sed -n 's/^ *"\(torch==[^"]*\)".*/\1/p' pyproject.toml)
+
+export HF_HUB_OFFLINE := 1
+export PYTHONUNBUFFERED := 1
+
+.DEFAULT_GOAL := help
+.PHONY: help install run test check lint types layers container format openapi clean
+.DELETE_ON_ERROR:
+
+help: ## list the targets
+	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
+
+# Installing -----------------------------------------------------------------------------------
+# A stamp is newer than pyproject.toml when what it stands for is installed.
+
+$(VENV)/python.stamp:
+	@command -v $(PYTHON) >/dev/null || { \
+	  echo "Bifocal needs Python 3.11 or newer; '$(PYTHON)' is not on the PATH. Name one: make PYTHON=/path/to/python3.11" >&2; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "Bifocal needs Python 3.11 or newer; $$($(PYTHON) --version) was found. Name one: make PYTHON=/path/to/python3.11" >&2; exit 1; }
+	@echo "Creating $(VENV) with $$($(PYTHON) --version)"
+	@$(PYTHON) -m venv $(VENV) || { \
+	  echo "This Python cannot make environments; on Debian and Ubuntu: apt install python3-venv" >&2; exit 1; }
+	@$(PIP) install --upgrade 'pip>=25.1'
+	@touch $@
+
+$(VENV)/install.stamp: $(VENV)/python.stamp pyproject.toml
+	@echo "Installing $(TORCH)$(if $(TORCH_INDEX), from $(TORCH_INDEX)); this takes a few minutes the first time"
+	@$(PIP) install $(if $(TORCH_INDEX),--index-url $(TORCH_INDEX)) $(TORCH)
+	@echo "Installing Bifocal and its dependencies"
+	@$(PIP) install --editable '.[models]'
+	@touch $@
+
+$(VENV)/dev.stamp: $(VENV)/install.stamp pyproject.toml
+	@echo "Installing what tests and checks need"
+	@$(PIP) install --group dev
+	@touch $@
+
+install: $(VENV)/install.stamp ## create .venv and install the project with the model tools
+
+# Running --------------------------------------------------------------------------------------
+
+run: $(VENV)/install.stamp ## prepare the models, index the demo corpus, start service and worker
+	@BIFOCAL_HOST=$(HOST) BIFOCAL_PORT=$(PORT) $(BIN)/bifocal up --demo
+
+# Checking -------------------------------------------------------------------------------------
+
+test: $(VENV)/dev.stamp ## install what the tests need and run them
+	$(BIN)/python -m pytest
+
+check: lint types layers container ## everything that CI checks beside the tests
+
+lint: $(VENV)/dev.stamp
+	$(BIN)/ruff format --check
+	$(BIN)/ruff check
+
+types: $(VENV)/dev.stamp
+	$(BIN)/mypy
+
+layers: $(VENV)/dev.stamp
+	$(BIN)/lint-imports
+
+container: $(VENV)/dev.stamp
+	$(BIN)/hadolint Dockerfile
+
+format: $(VENV)/dev.stamp ## format the code and apply the safe fixes
+	$(BIN)/ruff format
+	$(BIN)/ruff check --fix
+
+clean: ## remove what was installed, built and cached; the store in data/ stays
+	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache .coverage htmlcov
+	find app indexer tests -name __pycache__ -type d -prune -exec rm -rf {} +
