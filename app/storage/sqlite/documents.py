@@ -30,7 +30,8 @@ class DocumentRows:
         with self._database.read() as connection:
             for document_id in document_ids:
                 row = connection.execute(
-                    "SELECT content_hash FROM documents WHERE collection_key = ? AND id = CAST(? AS TEXT)",
+                    "SELECT d.content_hash FROM documents d JOIN collections c ON c.key = d.collection_key "
+                    "WHERE d.collection_key = ? AND d.id = CAST(? AS TEXT) AND c.dropped_at IS NULL",
                     (collection_key, _searchable(document_id)),
                 ).fetchone()
                 if row is not None:

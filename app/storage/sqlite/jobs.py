@@ -181,7 +181,7 @@ def store_outcomes(connection: sqlite3.Connection, job: sqlite3.Row, outcomes: S
                 outcome.n_passages,
                 outcome.n_tokens,
                 printable(outcome.error),
-                json.dumps(outcome.warnings),
+                json.dumps([printable(warning) for warning in outcome.warnings]),
             )
             for outcome in outcomes
         ),

@@ -1,0 +1,4 @@
+import pytest
+
+for module in ("rows_contract", "rows_feed_contract", "rows_jobs_contract"):
+    pytest.register_assert_rewrite(f"tests.storage.{module}")
