@@ -14,7 +14,7 @@ export HF_HUB_OFFLINE := 1
 export PYTHONUNBUFFERED := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test check lint types layers container format openapi clean
+.PHONY: help install run test check lint types layers container format clean
 .DELETE_ON_ERROR:
 
 help: ## list the targets
