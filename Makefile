@@ -14,7 +14,7 @@ export HF_HUB_OFFLINE := 1
 export PYTHONUNBUFFERED := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test check lint types layers container format clean
+.PHONY: help install run test check lint types layers container image-steps format clean
 .DELETE_ON_ERROR:
 
 help: ## list the targets
@@ -72,6 +72,10 @@ layers: $(VENV)/dev.stamp
 
 container: $(VENV)/dev.stamp
 	$(BIN)/hadolint Dockerfile
+
+image-steps: $(VENV)/dev.stamp ## perform the Dockerfile's steps in build/image, without a container engine
+	rm -rf build/image
+	$(BIN)/python -m tests.project.dockerfile_steps build/image
 
 format: $(VENV)/dev.stamp ## format the code and apply the safe fixes
 	$(BIN)/ruff format

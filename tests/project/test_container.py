@@ -1,4 +1,5 @@
 import fnmatch
+import json
 import re
 import shlex
 from typing import Any
@@ -6,16 +7,10 @@ from typing import Any
 import yaml
 
 from app.settings import PREFIX, Settings
+from tests.project.dockerfile import stages
 from tests.project.repository import ROOT, pyproject, read
 
 SETTINGS = {PREFIX + name.upper() for name in Settings.model_fields}
-
-
-def stages() -> list[str]:
-    """The instructions of each stage, continued lines joined, comments gone."""
-    lines = [line for line in read("Dockerfile").splitlines() if not line.startswith("#")]
-    joined = "\n".join(lines).replace("\\\n", " ")
-    return [stage for stage in re.split(r"^(?=FROM )", joined, flags=re.MULTILINE) if stage.strip()]
 
 
 def compose() -> dict[str, Any]:
@@ -36,17 +31,17 @@ def test_image_and_project_pin_the_same_torch_and_encoder() -> None:
 
 def test_last_stage_runs_as_a_user_without_rights_in_exec_form() -> None:
     last = stages()[-1]
-    user = re.search(r"^USER (\d+):(\d+)$", last, re.MULTILINE)
+    user = re.fullmatch(r"(\d+):(\d+)", last.only("USER"))
     assert user is not None
     assert int(user[1]) > 0
     assert int(user[2]) > 0
-    assert re.search(r"^ENTRYPOINT \[", last, re.MULTILINE)
-    assert re.search(r"^CMD \[", last, re.MULTILINE)
+    assert json.loads(last.only("ENTRYPOINT")) == ["bifocal"]
+    assert json.loads(last.only("CMD")) == ["serve"]
 
 
 def test_last_stage_copies_nothing_from_where_torch_is_but_the_models() -> None:
-    copied = re.findall(r"^COPY --from=prepare (\S+)", stages()[-1], re.MULTILINE)
-    assert copied == ["/opt/models"]
+    copies = [copy for copy in stages()[-1].all("COPY") if copy.startswith("--from=prepare ")]
+    assert copies == ["--from=prepare /opt/models /opt/models"]
 
 
 def test_variables_of_the_image_are_settings() -> None:
@@ -56,15 +51,15 @@ def test_variables_of_the_image_are_settings() -> None:
 
 
 def test_image_says_that_it_listens_on_every_address() -> None:
-    variables = dict(word.split("=", 1) for word in shlex.split(stages()[-1]) if word.startswith(PREFIX))
+    variables = dict(word.split("=", 1) for word in shlex.split(stages()[-1].only("ENV")))
     assert variables["BIFOCAL_HOST"] == "0.0.0.0"
     assert variables["BIFOCAL_INSECURE"] == "true"
 
 
 def test_everything_copied_from_the_context_is_let_through() -> None:
     ignored = read(".dockerignore").splitlines()
-    copies = re.findall(r"^COPY (?!--from)(.+) \S+$", "\n".join(stages()), re.MULTILINE)
-    sources = [source for copy in copies for source in copy.split()]
+    copies = [copy for stage in stages() for copy in stage.all("COPY") if not copy.startswith("--from")]
+    sources = [source for copy in copies for source in copy.split()[:-1]]
     assert sources
     for source in sources:
         assert (ROOT / source).exists(), source
@@ -72,10 +67,8 @@ def test_everything_copied_from_the_context_is_let_through() -> None:
 
 
 def test_health_check_is_the_same_in_image_and_compose() -> None:
-    health = re.search(r"HEALTHCHECK .* CMD (\[.*\])$", stages()[-1], re.MULTILINE)
-    assert health is not None
-    test = compose()["services"]["app"]["healthcheck"]["test"]
-    assert ["CMD", *yaml.safe_load(health[1])] == test
+    command = json.loads(stages()[-1].only("HEALTHCHECK").partition(" CMD ")[2])
+    assert compose()["services"]["app"]["healthcheck"]["test"] == ["CMD", *command]
 
 
 def test_compose_runs_service_and_worker_over_one_volume() -> None:
