@@ -3,6 +3,7 @@
 import hashlib
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,6 +58,11 @@ class WordHashEmbedder:
 def _sum_of_words(words: Sequence[str]) -> NDArray[np.float32]:
     total = np.zeros(DIMENSIONS, dtype=np.float64)
     for word in words:
-        seed = int.from_bytes(hashlib.sha256(word.encode()).digest()[:8], "little")
-        total += np.random.default_rng(seed).standard_normal(DIMENSIONS)
+        total += _vector_of_word(word)
     return (total / np.linalg.norm(total)).astype(np.float32)
+
+
+@lru_cache(maxsize=100_000)
+def _vector_of_word(word: str) -> NDArray[np.float64]:
+    seed = int.from_bytes(hashlib.sha256(word.encode()).digest()[:8], "little")
+    return np.random.default_rng(seed).standard_normal(DIMENSIONS)
