@@ -1,0 +1,164 @@
+"""From documents to what the rows store: passages, their vectors, and one vector for the whole."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.domain import Document, Passage, SplitterSettings
+from app.engine.embedder import Embedder
+from app.engine.tokenizer import Tokenizer
+from app.errors import BlankText, InvalidInput
+from app.storage.rows import EncodedDocument
+from indexer.documents import content_hash
+from indexer.readability import readability_warnings
+from indexer.splitting import split
+
+Embedded = NDArray[np.float32]
+
+PASSAGES_PER_CALL = 512
+"""Enough that sorting by length leaves little padding, few enough to notice a stop within a second or two."""
+
+
+class Stopped(Exception):
+    """Work was given up between two steps because someone asked to; nothing is wrong."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Split:
+    document: Document
+    passages: Sequence[Passage]
+    n_tokens: int
+    unknown_share: float
+    warnings: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Encoded:
+    change: EncodedDocument
+    warnings: tuple[str, ...]
+    """Signs that the model cannot make sense of the text."""
+
+
+class DocumentEncoder:
+    """Splits and encodes documents with one model.
+
+    Args:
+        embedder: makes the vectors.
+        tokenizer: that model's own.
+    """
+
+    def __init__(self, embedder: Embedder, tokenizer: Tokenizer) -> None:
+        self._embedder = embedder
+        self._tokenizer = tokenizer
+
+    @property
+    def fingerprint(self) -> str:
+        return self._embedder.description.fingerprint
+
+    @property
+    def model(self) -> str:
+        return self._embedder.description.name
+
+    def encode(
+        self,
+        documents: Sequence[Document],
+        splitter: SplitterSettings,
+        should_stop: Callable[[], bool] = lambda: False,
+    ) -> list[Encoded | InvalidInput]:
+        """Each document encoded, in order, or why the model cannot take it.
+
+        Raises:
+            Stopped: `should_stop` said so between two calls of the model.
+        """
+        try:
+            splits = [self._split(document, splitter) for document in documents]
+            return self._encode(splits, splitter, should_stop)
+        except InvalidInput as error:
+            if len(documents) == 1:
+                return [error]
+        return [
+            outcome for document in documents for outcome in self.encode([document], splitter, should_stop)
+        ]
+
+    def _split(self, document: Document, splitter: SplitterSettings) -> _Split:
+        tokens = self._tokenizer.tokenize(document.text)
+        passages = split(
+            document,
+            tokens,
+            tokenizer=self._tokenizer,
+            settings=splitter,
+            max_tokens=self._embedder.description.max_tokens,
+        )
+        if not passages:
+            raise BlankText("has no visible character")
+        unknown_share = float(tokens.unknown.mean()) if len(tokens) else 0.0
+        warnings = readability_warnings(tokens, document.text)
+        return _Split(document, passages, len(tokens), unknown_share, warnings)
+
+    def _encode(
+        self, splits: Sequence[_Split], splitter: SplitterSettings, should_stop: Callable[[], bool]
+    ) -> list[Encoded | InvalidInput]:
+        texts = [s.document.text[p.start : p.end] for s in splits for p in s.passages]
+        titles = [s.document.title for s in splits for _ in s.passages]
+        n_tokens = np.array([p.n_tokens for s in splits for p in s.passages], dtype=np.int64)
+        vectors = self._vectors(texts, titles, n_tokens, should_stop)  # (n, d)
+        encoded: list[Encoded | InvalidInput] = []
+        start = 0
+        for s in splits:
+            own = slice(start, start + len(s.passages))
+            start = own.stop
+            change = EncodedDocument(
+                document=s.document,
+                content_hash=content_hash(s.document, splitter, fingerprint=self.fingerprint),
+                passages=s.passages,
+                passage_vectors=vectors[own].astype(np.float16),
+                document_vector=document_vector(vectors[own], n_tokens[own]).astype(np.float16),
+                n_tokens=s.n_tokens,
+                unknown_share=s.unknown_share,
+            )
+            encoded.append(Encoded(change, s.warnings))
+        return encoded
+
+    def _vectors(
+        self,
+        texts: Sequence[str],
+        titles: Sequence[str | None],
+        n_tokens: NDArray[np.int64],
+        should_stop: Callable[[], bool],
+    ) -> Embedded:
+        """Encode the longest first, so that texts of one length share a call and padding is rare."""
+        order = np.argsort(-n_tokens, kind="stable")
+        vectors = np.empty((len(texts), self._embedder.description.dimensions), dtype=np.float32)
+        for start in range(0, len(texts), PASSAGES_PER_CALL):
+            if should_stop():
+                raise Stopped
+            chosen = order[start : start + PASSAGES_PER_CALL]
+            embeddings = self._embedder.encode_documents(
+                [texts[i] for i in chosen], titles=[titles[i] for i in chosen]
+            )
+            vectors[chosen] = embeddings.vectors
+        return vectors
+
+
+def document_vector(vectors: Embedded, n_tokens: NDArray[np.int64]) -> Embedded:
+    """Average the passages' vectors by their length, and make the length 1 again.
+
+    u = sum_i n_tokens[i] * v[i];  result = u / |u|
+
+    >>> document_vector(np.eye(2, dtype=np.float32), np.array([4, 3])).tolist()
+    [0.800000011920929, 0.6000000238418579]
+
+    Args:
+        vectors: (n, d), each of length 1, n at least 1.
+        n_tokens: (n,), of each passage.
+
+    Returns:
+        (d,)
+    """
+    total: Embedded = n_tokens.astype(np.float32) @ vectors  # (d,)
+    length = np.float32(np.linalg.norm(total))
+    # Passages that point against each other may leave no direction; then the first one's is as good as any.
+    unit: Embedded = vectors[0] if length == 0 else total / length
+    return unit

@@ -1,0 +1,77 @@
+"""What keeps the store small and fast, done beside the jobs so that no write waits for it."""
+
+import logging
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from app.domain import Collection
+from app.errors import BifocalError
+from app.storage.index import Index
+from app.storage.rows import Rows
+
+logger = logging.getLogger(__name__)
+
+ROUND_S = 1.0
+PURGED_PER_ROUND = 2_000
+"""Documents of dropped collections; few, because jobs cannot write meanwhile."""
+STOP_WAIT_S = 20.0
+
+
+class _Interrupted(Exception):
+    pass
+
+
+class Maintenance:
+    """Rebuilds bases where worthwhile and removes what is left of dropped collections, in a thread."""
+
+    def __init__(self, rows: Rows, index: Index) -> None:
+        self._rows = rows
+        self._index = index
+        self._end = threading.Event()
+        self._seen_version: int | None = None
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        thread = threading.Thread(target=self._run, name="maintenance", daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            self._end.set()
+            thread.join(STOP_WAIT_S)
+
+    def _run(self) -> None:
+        while not self._end.wait(ROUND_S):
+            try:
+                self.round()
+            except _Interrupted:
+                return
+            except BifocalError as error:
+                logger.warning("maintenance put off: %s", error)
+            except Exception:  # a fault here must not end what serves writes
+                logger.exception("maintenance failed")
+
+    def round(self) -> None:
+        """Do what is due now."""
+        for key in self._rows.purge_dropped(limit=PURGED_PER_ROUND):
+            self._index.drop(key)
+            logger.info("dropped collection removed collection_key=%d", key)
+        version = self._rows.data_version()
+        if version == self._seen_version:
+            return
+        for collection in self._rows.collections():
+            self._maintain(collection)
+        self._seen_version = version
+
+    def _maintain(self, collection: Collection) -> None:
+        try:
+            if self._index.maintain(collection, progress=self._continue_or_interrupt):
+                logger.info("new base published collection=%s", collection.name)
+        except BifocalError as error:
+            logger.warning("maintenance put off collection=%s: %s", collection.name, error)
+
+    def _continue_or_interrupt(self, stage: str, share: float) -> None:
+        if self._end.is_set():
+            raise _Interrupted
+        logger.debug("%s: %.0f %%", stage, 100 * share)

@@ -1,0 +1,186 @@
+import logging
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from app.domain import Job, JobState, OutcomeStatus
+from app.storage.sqlite import SqliteRows
+from indexer.ingestion import Ingestion
+from indexer.inputs import InputReader
+from indexer.maintenance import Maintenance
+from indexer.worker import Worker
+from tests.indexer.stand_ins import Bench, read_plain_text, wait_until, working
+
+
+def state(bench: Bench, job: Job) -> JobState:
+    return bench.rows.job(job.id).state
+
+
+def submit(bench: Bench, *texts: str) -> Job:
+    return bench.submit_documents(*({"id": text, "text": text} for text in texts))
+
+
+def wait_final(bench: Bench, *jobs: Job) -> None:
+    wait_until(lambda: all(state(bench, job).is_final for job in jobs))
+
+
+class Gate:
+    """Holds the encoder until opened."""
+
+    def __init__(self, bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.reached = threading.Event()
+        self.opened = threading.Event()
+        encode = bench.embedder.encode_documents
+
+        def held(texts: Sequence[str], **options: object) -> object:
+            self.reached.set()
+            assert self.opened.wait(30)
+            return encode(texts)
+
+        monkeypatch.setattr(bench.embedder, "encode_documents", held)
+
+
+def test_jobs_are_worked_off_in_the_order_in_which_they_came(bench: Bench) -> None:
+    jobs = [submit(bench, f"text {i}") for i in range(5)]
+    with working(bench):
+        wait_final(bench, *jobs)
+    finished = [bench.rows.job(job.id).finished_at for job in jobs]
+    assert finished == sorted(finished, key=str)
+
+
+def test_a_job_that_comes_while_the_worker_is_idle_is_done(bench: Bench) -> None:
+    with working(bench):
+        wait_until(bench.rows.worker_alive)
+        job = submit(bench, "late")
+        wait_final(bench, job)
+    assert state(bench, job) is JobState.SUCCEEDED
+
+
+def test_a_cancelled_job_stops_and_the_next_one_is_done(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gate = Gate(bench, monkeypatch)
+    first, second = submit(bench, "first"), submit(bench, "second")
+    with working(bench):
+        assert gate.reached.wait(30)
+        bench.rows.cancel_job(first.id)
+        gate.opened.set()
+        wait_final(bench, second)
+    assert (state(bench, first), state(bench, second)) == (JobState.CANCELLED, JobState.SUCCEEDED)
+    assert bench.rows.outcomes(first.id) == []
+
+
+def test_a_collection_dropped_under_a_running_job_does_not_stop_the_worker(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gate = Gate(bench, monkeypatch)
+    submit(bench, "first")
+    with working(bench):
+        assert gate.reached.wait(30)
+        bench.rows.drop_collection("papers")
+        gate.opened.set()
+        bench.collection = bench.create_collection("papers")
+        job = submit(bench, "second")
+        wait_final(bench, job)
+    assert state(bench, job) is JobState.SUCCEEDED
+
+
+def test_a_fault_in_one_job_fails_it_without_a_traceback_and_the_next_is_done(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    encode = bench.embedder.encode_documents
+
+    def fault(texts: Sequence[str], **options: object) -> object:
+        if "first" in texts:
+            raise ZeroDivisionError("secret detail")
+        return encode(texts)
+
+    monkeypatch.setattr(bench.embedder, "encode_documents", fault)
+    first, second = submit(bench, "first"), submit(bench, "second")
+    with working(bench):
+        wait_final(bench, first, second)
+    assert (state(bench, first), state(bench, second)) == (JobState.FAILED, JobState.SUCCEEDED)
+    error = bench.rows.job(first.id).error
+    assert error == "unexpected failure in the worker (ZeroDivisionError); its log says more"
+    assert any(record.exc_info for record in caplog.records)
+
+
+def test_a_job_for_a_collection_of_another_model_fails_and_says_the_way_out(bench: Bench) -> None:
+    bench.collection = bench.create_collection("other", fingerprint="another-model")
+    job = submit(bench, "text")
+    with working(bench):
+        wait_final(bench, job)
+    assert state(bench, job) is JobState.FAILED
+    assert "create another collection" in (bench.rows.job(job.id).error or "")
+
+
+def test_a_full_disk_loses_no_job(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    bench = Bench(tmp_path)
+    text = " ".join(f"word{i}" for i in range(20_000))
+    job = bench.submit_documents({"id": "a", "text": text})
+    full = SqliteRows(tmp_path / "bifocal.db", max_size_bytes=(tmp_path / "bifocal.db").stat().st_size)
+    ingestion = Ingestion(full, bench.index, bench.encoder, InputReader(bench.settings, read_plain_text))
+    with (
+        caplog.at_level(logging.ERROR),
+        working(bench, Worker(full, bench.index, ingestion, settings=bench.settings)),
+    ):
+        wait_until(lambda: "no job is lost" in caplog.text, timeout_s=60)
+    assert state(bench, job) is JobState.QUEUED
+    with working(bench):
+        wait_final(bench, job)
+    assert [o.status for o in bench.rows.outcomes(job.id)] == [OutcomeStatus.CREATED]
+    full.close()
+    bench.close()
+
+
+def test_a_second_worker_stands_by_and_takes_over(bench: Bench) -> None:
+    bench.rows.worker_heartbeat("first", lease_s=60)
+    job = submit(bench, "text")
+    with working(bench, Worker(bench.rows, bench.index, bench.ingestion, settings=bench.settings)):
+        wait_until(lambda: not bench.rows.worker_heartbeat("third", lease_s=60))
+        assert state(bench, job) is JobState.QUEUED
+        bench.rows.worker_release("first")
+        wait_final(bench, job)
+    assert state(bench, job) is JobState.SUCCEEDED
+
+
+def test_a_worker_that_stops_gives_its_lease_back(bench: Bench) -> None:
+    with working(bench):
+        wait_until(bench.rows.worker_alive)
+    assert not bench.rows.worker_alive()
+
+
+def test_a_long_job_keeps_its_leases(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The model takes many times longer than a lease lasts, and still nobody takes the job over."""
+    bench = Bench(tmp_path, lease_s=0.2)
+    gate = Gate(bench, monkeypatch)
+    job = submit(bench, "text")
+    with working(bench):
+        assert gate.reached.wait(30)
+        for _ in range(10):
+            threading.Event().wait(0.1)
+            assert bench.rows.claim_job("thief", lease_s=60) is None
+            assert not bench.rows.worker_heartbeat("thief", lease_s=60)
+        gate.opened.set()
+        wait_final(bench, job)
+    assert state(bench, job) is JobState.SUCCEEDED
+    bench.close()
+
+
+def test_maintenance_removes_what_is_left_of_dropped_collections(bench: Bench) -> None:
+    key = bench.collection.key
+    bench.rows.drop_collection("papers")
+    Maintenance(bench.rows, bench.index).round()
+    assert bench.index.dropped == [key]
+
+
+def test_maintenance_looks_at_collections_only_after_a_commit(bench: Bench) -> None:
+    maintenance = Maintenance(bench.rows, bench.index)
+    maintenance.round()
+    maintenance.round()
+    assert bench.index.maintained == ["papers"]
+    submit(bench, "text")
+    maintenance.round()
+    assert bench.index.maintained == ["papers", "papers"]
