@@ -1,4 +1,4 @@
 import pytest
 
-for module in ("rows_contract", "rows_feed_contract", "rows_jobs_contract"):
+for module in ("rows_contract", "rows_feed_contract", "rows_jobs_contract", "consistency"):
     pytest.register_assert_rewrite(f"tests.storage.{module}")

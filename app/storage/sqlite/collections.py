@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from app.domain import Collection, CollectionSettings, CollectionStats, SplitterSettings
 from app.errors import CollectionExists, CollectionNotFound
-from app.storage.sqlite.connection import Database
+from app.storage.sqlite.connection import Database, n_free_pages, return_free_pages
 from app.storage.sqlite.times import from_us, now_us
 
 
@@ -51,7 +51,9 @@ class CollectionRows:
             )
 
     def purge_dropped(self, *, limit: int = 10_000) -> Sequence[int]:
+        """What it frees goes back to the file system; pages freed otherwise are kept for new rows."""
         with self._database.write() as connection:
+            n_free = n_free_pages(connection)
             gone = []
             for (key,) in connection.execute(
                 "SELECT key FROM collections WHERE dropped_at IS NOT NULL ORDER BY key"
@@ -60,6 +62,7 @@ class CollectionRows:
                 if limit <= 0:
                     break
                 gone.append(key)
+            return_free_pages(connection, n_free_pages(connection) - n_free)
             return gone
 
     def collection_stats(self, collection_key: int) -> CollectionStats:

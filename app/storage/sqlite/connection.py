@@ -3,12 +3,13 @@
 import sqlite3
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from threading import Lock
 
 from app.errors import StorageError, StorageReadOnly
 from app.storage.sqlite.failures import translated
+from app.storage.sqlite.writers import Writers
 
 BUSY_TIMEOUT_S = 30.0
 """How long a write waits for those of other processes; theirs take well under a second."""
@@ -33,8 +34,7 @@ class Database:
         self._idle: list[sqlite3.Connection] = []
         self._lock = Lock()
         self._is_closed = False
-        self._write_lock = Lock()
-        """Queues the writers of this process; SQLite alone would let them poll."""
+        self._writers = Writers(path.with_name(path.name + "-writers"), timeout_s=BUSY_TIMEOUT_S)
         _make_folder(path.parent)
         with translated(path):
             self._watcher = self._open()
@@ -67,9 +67,9 @@ class Database:
         ):
             yield connection
 
-    def exclusively(self) -> Lock:
-        """Held by whoever writes in this process."""
-        return self._write_lock
+    def exclusively(self) -> AbstractContextManager[None]:
+        """To be held around every transaction that writes."""
+        return self._writers.exclusively()
 
     @contextmanager
     def scratch(self) -> Iterator[sqlite3.Connection]:
@@ -97,6 +97,7 @@ class Database:
             self._idle.clear()
         for connection in connections:
             connection.close()
+        self._writers.close()
 
     @contextmanager
     def _borrowed(self) -> Iterator[sqlite3.Connection]:
@@ -155,6 +156,17 @@ def transaction(connection: sqlite3.Connection) -> Iterator[None]:
         raise
 
 
+def n_free_pages(connection: sqlite3.Connection) -> int:
+    n_pages: int = connection.execute("PRAGMA freelist_count").fetchone()[0]
+    return n_pages
+
+
+def return_free_pages(connection: sqlite3.Connection, n_pages: int) -> None:
+    """Shrink the file by that many unused pages. One at a time: `execute` steps this pragma only once."""
+    for _ in range(n_pages):
+        connection.execute("PRAGMA incremental_vacuum(1)")
+
+
 def _make_folder(folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -165,7 +177,13 @@ def _make_folder(folder: Path) -> None:
 
 
 def _enter_wal_mode(connection: sqlite3.Connection) -> None:
-    """Persistent in the file. SQLite does not wait for other processes here, so this does."""
+    """Persistent in the file, as is the vacuum mode. SQLite does not wait for others here, so this does.
+
+    auto_vacuum counts only for a file that is still empty; `return_free_pages` needs it.
+    """
+    if connection.execute("PRAGMA journal_mode").fetchone()[0] == "wal":
+        return
+    connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
     deadline = time.monotonic() + BUSY_TIMEOUT_S
     while True:
         try:

@@ -1,0 +1,48 @@
+"""Invariants of an SQLite store that hold after whatever happened to it."""
+
+import sqlite3
+from pathlib import Path
+
+import numpy as np
+
+from app.domain import Collection
+from app.storage.sqlite import SqliteRows
+from tests.storage.building import unit_vectors
+
+
+def assert_sound(path: Path) -> None:
+    """SQLite's own checks, and every counter equal to what it counts."""
+    connection = sqlite3.connect(path)
+    try:
+        assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+        assert connection.execute("PRAGMA foreign_key_check").fetchall() == []
+        for key, *counters in connection.execute(
+            "SELECT key, n_documents, n_passages, n_tokens, size_bytes FROM collections"
+        ).fetchall():
+            counted = connection.execute(
+                "SELECT count(*), total(n_passages), total(n_tokens), total(size_bytes) FROM documents "
+                "WHERE collection_key = ?",
+                (key,),
+            ).fetchone()
+            assert tuple(counters) == counted
+        for table in ("passages", "passage_vectors"):
+            assert connection.execute(
+                f"SELECT (SELECT count(*) FROM {table}) - (SELECT total(n_passages) FROM documents)"
+            ).fetchone() == (0,)
+        assert connection.execute(
+            "SELECT count(*) FROM jobs "
+            "WHERE n_done != (SELECT count(*) FROM outcomes WHERE job_key = jobs.key)"
+        ).fetchone() == (0,)
+    finally:
+        connection.close()
+
+
+def assert_vectors_belong_to_texts(rows: SqliteRows, collection: Collection) -> None:
+    """`building.encoded` makes the vectors from the text, so a mix of revisions would show."""
+    for stored in rows.documents(collection.key, limit=1_000_000):
+        expected = unit_vectors(stored.n_passages + 1, seed=stored.document.text)
+        assert (rows.vectors_by_key("documents", [stored.key]).vectors[0] == expected[0]).all()
+    keys = [block.keys for block in rows.vectors_after(collection.key, "passages", 0)]
+    for passage in rows.passages_by_key(np.concatenate([np.empty(0, int), *keys]).tolist()).values():
+        text = rows.documents_by_key([passage.document_key])[passage.document_key].document.text
+        assert passage.text == text[passage.passage.start : passage.passage.end]
