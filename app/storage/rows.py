@@ -137,7 +137,7 @@ class Rows(Protocol):
         """
 
     def purge_dropped(self, *, limit: int = 10_000) -> Sequence[int]:
-        """Delete rows of dropped collections, at most `limit` documents per call.
+        """Delete rows of dropped collections, at most `limit` documents and a bounded time per call.
 
         Returns the keys of collections that are now wholly gone, so that index files can go too.
         """

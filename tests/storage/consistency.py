@@ -17,7 +17,8 @@ def assert_sound(path: Path) -> None:
         assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
         assert connection.execute("PRAGMA foreign_key_check").fetchall() == []
         for key, *counters in connection.execute(
-            "SELECT key, n_documents, n_passages, n_tokens, size_bytes FROM collections"
+            "SELECT key, n_documents, n_passages, n_tokens, size_bytes FROM collections "
+            "WHERE dropped_at IS NULL"
         ).fetchall():
             counted = connection.execute(
                 "SELECT count(*), total(n_passages), total(n_tokens), total(size_bytes) FROM documents "

@@ -135,9 +135,10 @@ class CollectionsContract:
     ) -> None:
         write(rows, collection, *[encoded(str(i)) for i in range(5)])
         rows.drop_collection(collection.name)
-        steps = [rows.purge_dropped(limit=2) for _ in range(6)]
-        assert [collection.key] in steps
-        assert steps[0] == steps[1] == []
+        steps = []
+        while collection.key not in steps:
+            steps += list(rows.purge_dropped(limit=2)) or [0]
+        assert steps[:2] == [0, 0]
         assert rows.purge_dropped() == []
 
     def test_purging_leaves_other_collections_alone(self, rows: Rows, collection: Collection) -> None:

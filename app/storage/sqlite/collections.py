@@ -123,22 +123,35 @@ def _require_same(present: Collection, settings: CollectionSettings, *, fingerpr
 
 
 def _purge(connection: sqlite3.Connection, key: int, *, limit: int) -> int:
-    """Delete at most `limit` documents, inputs and outcomes of a dropped collection; returns how many.
+    """Delete about `limit` documents with passages, inputs and outcomes of a dropped collection.
 
-    Fewer than `limit`: nothing is left of it.
+    Returns how many; fewer than `limit`: nothing is left of it.
     """
-    n_deleted = 0
+    n_deleted = _purge_documents(connection, key, limit=limit)
     for statement in (
-        "DELETE FROM documents WHERE key IN (SELECT key FROM documents WHERE collection_key = ? LIMIT ?)",
         "DELETE FROM job_inputs WHERE key IN (SELECT i.key FROM jobs j JOIN job_inputs i "
         "ON i.job_key = j.key WHERE j.collection_key = ? LIMIT ?)",
         "DELETE FROM outcomes WHERE (job_key, ordinal) IN (SELECT o.job_key, o.ordinal FROM jobs j "
         "JOIN outcomes o ON o.job_key = j.key WHERE j.collection_key = ? LIMIT ?)",
     ):
-        n_deleted += connection.execute(statement, (key, limit - n_deleted)).rowcount
+        n_deleted += connection.execute(statement, (key, max(0, limit - n_deleted))).rowcount
     if n_deleted < limit:
         connection.execute("DELETE FROM jobs WHERE collection_key = ?", (key,))
         connection.execute("DELETE FROM tombstones WHERE collection_key = ?", (key,))
         connection.execute("DELETE FROM generations WHERE collection_key = ?", (key,))
         connection.execute("DELETE FROM collections WHERE key = ?", (key,))
+    return n_deleted
+
+
+def _purge_documents(connection: sqlite3.Connection, key: int, *, limit: int) -> int:
+    """Whole documents until `limit` documents and passages; a book counts as its passages, not as one."""
+    n_deleted, document_keys = 0, []
+    for document_key, n_passages in connection.execute(
+        "SELECT key, n_passages FROM documents WHERE collection_key = ? LIMIT ?", (key, limit)
+    ):
+        n_deleted += 1 + n_passages
+        document_keys.append((document_key,))
+        if n_deleted >= limit:
+            break
+    connection.executemany("DELETE FROM documents WHERE key = ?", document_keys)
     return n_deleted

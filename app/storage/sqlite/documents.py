@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from app.domain import Document, Passage, StoredDocument, StoredPassage
 from app.errors import DocumentNotFound
 from app.storage.sqlite.connection import Database
-from app.storage.sqlite.texts import slices, whole_texts
+from app.storage.sqlite.texts import passage_texts, whole_texts
 from app.storage.sqlite.times import from_us
 
 
@@ -61,15 +61,17 @@ class DocumentRows:
 
     def passages_by_key(self, passage_keys: Sequence[int]) -> dict[int, StoredPassage]:
         with self._database.read() as connection:
+            wanted = json.dumps([int(key) for key in passage_keys])
             rows = connection.execute(
                 "SELECT p.key, p.document_key, p.start_char, p.end_char, p.n_tokens, p.page, "
                 "d.id, d.title, d.metadata "
                 "FROM passages p JOIN documents d ON d.key = p.document_key "
                 "JOIN collections c ON c.key = d.collection_key "
                 "WHERE p.key IN (SELECT value FROM json_each(?)) AND c.dropped_at IS NULL",
-                (json.dumps([int(key) for key in passage_keys]),),
+                (wanted,),
             ).fetchall()
-            return {row["key"]: _stored_passage(connection, row) for row in rows}
+            texts = passage_texts(connection, rows)
+        return {row["key"]: _stored_passage(row, texts[row["key"]]) for row in rows}
 
 
 def _searchable(document_id: str) -> bytes:
@@ -102,15 +104,13 @@ def _stored_document(row: sqlite3.Row, text: str) -> StoredDocument:
     )
 
 
-def _stored_passage(connection: sqlite3.Connection, row: sqlite3.Row) -> StoredPassage:
-    start, end = row["start_char"], row["end_char"]
-    (text,) = slices(connection, row["document_key"], [(start, end)])
+def _stored_passage(row: sqlite3.Row, text: str) -> StoredPassage:
     return StoredPassage(
         key=row["key"],
         document_key=row["document_key"],
         document_id=row["id"],
         title=row["title"],
         metadata=json.loads(row["metadata"]),
-        passage=Passage(start=start, end=end, n_tokens=row["n_tokens"], page=row["page"]),
+        passage=Passage(row["start_char"], row["end_char"], row["n_tokens"], row["page"]),
         text=text,
     )

@@ -2,14 +2,13 @@
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import groupby
 
 import numpy as np
 
 from app.domain import View
 from app.storage.rows import TextRow, Tombstones, VectorBlock
 from app.storage.sqlite.connection import Database
-from app.storage.sqlite.texts import slices
+from app.storage.sqlite.texts import passage_texts
 from app.storage.sqlite.values import vectors_from_blobs
 
 VECTORS_AFTER = {
@@ -115,13 +114,8 @@ class FeedRows:
                 "ORDER BY v.key LIMIT :block",
                 {"collection": collection_key, "after": key, "up_to": up_to, "block": block},
             ).fetchall()
-            texts = []
-            for document_key, group in groupby(rows, key=lambda row: row["document_key"]):
-                passages = list(group)
-                spans = [(row["start_char"], row["end_char"]) for row in passages]
-                for row, text in zip(passages, slices(connection, document_key, spans), strict=True):
-                    texts.append(TextRow(row["key"], document_key, row["title"], text))
-        return texts
+            texts = passage_texts(connection, rows)
+        return [TextRow(row["key"], row["document_key"], row["title"], texts[row["key"]]) for row in rows]
 
 
 def _bound(up_to: int | None) -> int:
@@ -140,5 +134,6 @@ def _dead_keys(tombstones: Sequence[tuple[int, int, int]], view: View) -> np.nda
     """`tombstones` are (document key, first passage key, n_passages)."""
     if view == "documents":
         return np.array([document_key for document_key, _, _ in tombstones], np.int64)
-    ranges = [np.arange(first, first + n, dtype=np.int64) for _, first, n in tombstones]
-    return np.concatenate([np.empty(0, np.int64), *ranges])
+    first, n_keys = np.array([row[1:] for row in tombstones], np.int64).reshape(-1, 2).T  # (t,) each
+    ends = np.cumsum(n_keys)
+    return np.repeat(first - (ends - n_keys), n_keys) + np.arange(n_keys.sum())

@@ -43,9 +43,9 @@ class JobRows:
         self, *, after: str | None = None, limit: int = 100, state: JobState | None = None
     ) -> Sequence[Job]:
         with self._database.read() as connection:
+            of_state = "j.state = :state AND " if state is not None else ""
             rows = connection.execute(
-                JOB + "WHERE j.key < :before AND (:state IS NULL OR j.state = :state) "
-                "ORDER BY j.key DESC LIMIT :limit",
+                f"{JOB} WHERE {of_state} j.key < :before ORDER BY j.key DESC LIMIT :limit",
                 {"before": _key_of_cursor(connection, after), "state": state, "limit": limit},
             )
             return [_read_job(row) for row in rows]
@@ -248,7 +248,7 @@ def _finish(connection: sqlite3.Connection, job_id: str, state: JobState, *, err
 
 def _claimable(connection: sqlite3.Connection) -> str | None:
     row = connection.execute(
-        "SELECT j.id FROM jobs j WHERE j.state IN ('queued', 'running') "
+        "SELECT j.id FROM jobs j INDEXED BY jobs_unfinished WHERE j.state IN ('queued', 'running') "
         "AND (j.state = 'queued' OR j.leased_until <= ?) ORDER BY j.key LIMIT 1",
         (now_us(),),
     ).fetchone()

@@ -2,7 +2,7 @@
 
 import json
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 PIECE_CHARS = 8_192
 """Code points per piece: longer than nearly every passage, short enough to decode in microseconds."""
@@ -29,18 +29,26 @@ def whole_texts(connection: sqlite3.Connection, document_keys: Sequence[int]) ->
     return {key: "".join(parts) for key, parts in pieces.items()}
 
 
-def slices(
-    connection: sqlite3.Connection, document_key: int, spans: Sequence[tuple[int, int]]
-) -> Iterator[str]:
-    """`text[start:end]` for each span of one document."""
-    if not spans:
-        return
-    pieces = connection.execute(
-        "SELECT start_char, piece FROM texts WHERE document_key = ? AND start_char > ? AND start_char < ? "
-        "ORDER BY start_char",
-        (document_key, min(start for start, _ in spans) - PIECE_CHARS, max(end for _, end in spans)),
-    ).fetchall()
-    first = pieces[0]["start_char"] if pieces else 0
-    text = "".join(str(piece["piece"], "utf-8") for piece in pieces)
-    for start, end in spans:
-        yield text[start - first : end - first]
+def passage_texts(connection: sqlite3.Connection, passages: Sequence[sqlite3.Row]) -> Mapping[int, str]:
+    """`text[start_char:end_char]` of passages given as (key, document_key, start_char, end_char, ...)."""
+    pieces: dict[int, list[tuple[int, str]]] = {passage["key"]: [] for passage in passages}
+    for key, start, piece in connection.execute(
+        "SELECT p.key, t.start_char, t.piece FROM passages p JOIN texts t "
+        "ON t.document_key = p.document_key AND t.start_char > p.start_char - ? "
+        "AND t.start_char < p.end_char "
+        "WHERE p.key IN (SELECT value FROM json_each(?)) ORDER BY p.key, t.start_char",
+        (PIECE_CHARS, json.dumps([*pieces])),
+    ):
+        pieces[key].append((start, str(piece, "utf-8")))
+    return {
+        passage["key"]: _slice(pieces[passage["key"]], passage["start_char"], passage["end_char"])
+        for passage in passages
+    }
+
+
+def _slice(pieces: Sequence[tuple[int, str]], start: int, end: int) -> str:
+    """The document's `text[start:end]` out of consecutive pieces, each with its own start."""
+    if not pieces:
+        return ""
+    first = pieces[0][0]
+    return "".join(piece for _, piece in pieces)[start - first : end - first]
