@@ -1,4 +1,11 @@
 import pytest
 
-for module in ("rows_contract", "rows_feed_contract", "rows_jobs_contract", "consistency"):
+for module in (
+    "rows_contract",
+    "rows_feed_contract",
+    "rows_jobs_contract",
+    "consistency",
+    "index_contract",
+    "exhaustive",
+):
     pytest.register_assert_rewrite(f"tests.storage.{module}")

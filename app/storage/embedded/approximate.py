@@ -1,0 +1,94 @@
+"""Search of large bases: quantised candidates from the nearest lists, then their exact cosines."""
+
+import mmap
+from pathlib import Path
+from threading import Lock
+
+import faiss
+import numpy as np
+
+from app.storage.embedded.exact import SEARCH_THREADS, ExactSearch, Nearest, Query, cosines, selector
+from app.storage.embedded.selection import Positions, Selection
+from app.storage.index import Scores
+from app.storage.rows import Vectors
+
+EXACT_COUNT = 10_000
+"""So few selected vectors are all scored: cheaper than probing the many lists that hold them."""
+
+CANDIDATES_PER_RESULT = 4
+"""At least; more where tuning asks for more."""
+
+RESIDENT_BYTES = 128 * 2**20
+"""Of the mapped vectors, before their pages are given back to the system's cache."""
+
+FAULT_BYTES = 64 * 2**10
+"""What Linux maps around a page that is touched."""
+
+
+class MappedVectors:
+    """Float16 vectors in a file, read where they lie.
+
+    Pages of a mapped file count as resident memory of the process; they are let go now and then, which
+    costs the next reads a minor fault each but no disk.
+    """
+
+    def __init__(self, path: Path, *, n_vectors: int, dimensions: int) -> None:
+        with path.open("rb") as file:
+            self._map = mmap.mmap(file.fileno(), n_vectors * dimensions * 2, access=mmap.ACCESS_READ)
+        self.all: Vectors = np.frombuffer(self._map, "<f2").reshape(n_vectors, dimensions)
+        self._n_faults = 0
+        self._lock = Lock()
+
+    def take(self, positions: Positions) -> Vectors:
+        vectors = self.all[positions]
+        with self._lock:
+            self._n_faults += len(positions)
+            is_due = self._n_faults * FAULT_BYTES > RESIDENT_BYTES
+            if is_due:
+                self._n_faults = 0
+        if is_due:
+            self._map.madvise(mmap.MADV_DONTNEED)
+        return vectors
+
+
+class ApproximateSearch:
+    def __init__(
+        self, index: faiss.IndexIVF, vectors: MappedVectors, *, n_probes: int, n_candidates: int
+    ) -> None:
+        self._index = index
+        self._vectors = vectors
+        self._n_probes = n_probes
+        self._n_candidates = n_candidates
+
+    def nearest(self, query: Query, depth: int, selection: Selection) -> Nearest:
+        """`depth` selected positions or more, most of those of greatest cosine among them."""
+        if selection.n_selected <= max(EXACT_COUNT, depth):
+            return self._exactly(query, depth, selection)
+        n_candidates = min(max(self._n_candidates, CANDIDATES_PER_RESULT * depth), selection.n_selected)
+        positions = self._candidates(query, n_candidates, selection, n_wanted=depth)
+        return Nearest(positions, self.scores(query, positions), is_exact=False)
+
+    def scores(self, query: Query, positions: Positions) -> Scores:
+        return cosines(self._vectors.take(positions), query)
+
+    def _exactly(self, query: Query, depth: int, selection: Selection) -> Nearest:
+        positions = selection.positions()
+        if not positions.size:
+            return Nearest(positions, np.empty(0, np.float32), is_exact=True)
+        search = ExactSearch(self._vectors.take(positions))
+        found = search.nearest(query, depth, Selection.everything(len(positions)))
+        return Nearest(positions[found.positions], found.scores, is_exact=True)
+
+    def _candidates(
+        self, query: Query, n_candidates: int, selection: Selection, *, n_wanted: int
+    ) -> Positions:
+        """Probe more lists until they hold enough; all lists hold all that are selected."""
+        faiss.omp_set_num_threads(SEARCH_THREADS)
+        n_probes = self._n_probes
+        while True:
+            parameters = faiss.IVFSearchParameters(sel=selector(selection), nprobe=n_probes)
+            _, positions = self._index.search(query[np.newaxis], n_candidates, params=parameters)
+            found: Positions = positions[0, positions[0] >= 0]
+            if len(found) >= n_wanted or n_probes >= self._index.nlist:
+                return found
+            n_probes = min(4 * n_probes, self._index.nlist)

@@ -1,0 +1,188 @@
+"""The files of a published base: what lies in its folder, and opening it only if it is what was written.
+
+    {collection key}/{view}-{number}/
+        manifest.json           sizes and digests of the others; its own digest is the generation's checksum
+        keys.i64                ascending
+        document_keys.i64
+        vectors.f16             (n, d), row i belongs to key i
+        candidates.faiss        approximate bases only: position of a vector -> its quantised code
+
+Files are little-endian. A folder never changes after it got its name.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Literal
+
+import faiss
+import numpy as np
+
+from app.errors import StorageDamaged
+from app.storage.embedded.approximate import ApproximateSearch, MappedVectors
+from app.storage.embedded.exact import ExactSearch
+from app.storage.embedded.segments import Segment
+from app.storage.embedded.selection import Selection
+from app.storage.rows import Generation, Keys
+
+MANIFEST = "manifest.json"
+KEYS = "keys.i64"
+DOCUMENT_KEYS = "document_keys.i64"
+VECTORS = "vectors.f16"
+CANDIDATES = "candidates.faiss"
+
+FORMAT = 1
+"""Raised when older readers would misread the files."""
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    size_bytes: int
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class Approximation:
+    """How an approximate base is searched, chosen by measuring when it was built."""
+
+    n_lists: int
+    n_probes: int
+    n_candidates: int
+    recall_at_10: float
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    n_vectors: int
+    dimensions: int
+    kind: Literal["exact", "approximate"]
+    approximation: Approximation | None
+    built_at: str
+    files: Mapping[str, File]
+    format: int = FORMAT
+
+    def to_bytes(self) -> bytes:
+        return json.dumps(asdict(self), indent=1).encode()
+
+    @classmethod
+    def from_bytes(cls, content: bytes) -> "Manifest":
+        fields = json.loads(content)
+        fields["files"] = {name: File(**file) for name, file in fields["files"].items()}
+        if fields["approximation"] is not None:
+            fields["approximation"] = Approximation(**fields["approximation"])
+        return cls(**fields)
+
+
+@dataclass(frozen=True, slots=True)
+class Base:
+    generation: Generation
+    segment: Segment | None
+    """None if no vector was live."""
+    size_bytes: int
+    resident_bytes: int
+    """About how much memory it takes; pages of mapped vectors excluded where they are let go."""
+
+
+def folder_of(directory: Path, generation: Generation) -> Path:
+    return directory / str(generation.collection_key) / f"{generation.view}-{generation.number}"
+
+
+def open_base(folder: Path, generation: Generation) -> Base:
+    """Raises StorageDamaged: a file is missing or not what was published."""
+    manifest = _manifest(folder, generation)
+    for name, file in manifest.files.items():
+        _require_size(folder / name, file)
+    try:
+        return _base(folder, generation, manifest)
+    except (OSError, RuntimeError, ValueError) as error:
+        raise StorageDamaged(f"{folder} cannot be read: {error}") from error
+
+
+def damages(folder: Path, generation: Generation) -> list[str]:
+    """What is wrong with the files, all of their bytes read; empty if nothing is."""
+    try:
+        manifest = _manifest(folder, generation)
+    except StorageDamaged as error:
+        return [str(error)]
+    found = []
+    for name, file in manifest.files.items():
+        try:
+            _require_size(folder / name, file)
+            _require_digest(folder / name, file)
+        except StorageDamaged as error:
+            found.append(str(error))
+    return found
+
+
+def digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _base(folder: Path, generation: Generation, manifest: Manifest) -> Base:
+    size_bytes = sum(file.size_bytes for file in manifest.files.values())
+    if manifest.n_vectors == 0:
+        return Base(generation, None, size_bytes, 0)
+    keys = _keys(folder / KEYS, manifest)
+    document_keys = _keys(folder / DOCUMENT_KEYS, manifest)
+    mapped = MappedVectors(folder / VECTORS, n_vectors=manifest.n_vectors, dimensions=manifest.dimensions)
+    search: ExactSearch | ApproximateSearch
+    resident_bytes = size_bytes
+    if manifest.approximation is None:
+        _require_digest(folder / VECTORS, manifest.files[VECTORS])
+        search = ExactSearch(mapped.all)
+    else:
+        # Reading gigabytes of vectors would delay the start: their digest is for `damages`.
+        search = _approximate(folder, manifest, manifest.approximation, mapped)
+        resident_bytes -= manifest.files[VECTORS].size_bytes
+    segment = Segment(keys, document_keys, search, Selection.everything(manifest.n_vectors))
+    return Base(generation, segment, size_bytes, resident_bytes)
+
+
+def _approximate(
+    folder: Path, manifest: Manifest, approximation: Approximation, mapped: MappedVectors
+) -> ApproximateSearch:
+    path = folder / CANDIDATES
+    _require_digest(path, manifest.files[CANDIDATES])
+    return ApproximateSearch(
+        faiss.read_index(str(path)),
+        mapped,
+        n_probes=approximation.n_probes,
+        n_candidates=approximation.n_candidates,
+    )
+
+
+def _manifest(folder: Path, generation: Generation) -> Manifest:
+    try:
+        content = (folder / MANIFEST).read_bytes()
+    except OSError as error:
+        raise StorageDamaged(f"{folder / MANIFEST} cannot be read: {error.strerror}") from error
+    if hashlib.sha256(content).hexdigest() != generation.checksum:
+        raise StorageDamaged(f"{folder / MANIFEST} is not what was published")
+    manifest = Manifest.from_bytes(content)
+    if manifest.format != FORMAT:
+        raise StorageDamaged(f"{folder} has format {manifest.format}, which this version cannot read")
+    return manifest
+
+
+def _require_size(path: Path, file: File) -> None:
+    try:
+        size_bytes = path.stat().st_size
+    except OSError as error:
+        raise StorageDamaged(f"{path} cannot be read: {error.strerror}") from error
+    if size_bytes != file.size_bytes:
+        raise StorageDamaged(f"{path} has {size_bytes} bytes, not {file.size_bytes}")
+
+
+def _require_digest(path: Path, file: File) -> None:
+    if digest(path) != file.sha256:
+        raise StorageDamaged(f"{path} is not what was published: its digest differs")
+
+
+def _keys(path: Path, manifest: Manifest) -> Keys:
+    content = path.read_bytes()
+    if hashlib.sha256(content).hexdigest() != manifest.files[path.name].sha256:
+        raise StorageDamaged(f"{path} is not what was published: its digest differs")
+    return np.frombuffer(content, "<i8")

@@ -1,0 +1,53 @@
+"""`app.storage.index.Index` over files beside the rows."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from app.domain import Collection, View
+from app.settings import Settings
+from app.storage.embedded.building import Progress
+from app.storage.embedded.dense import DenseIndex
+from app.storage.embedded.exact import Query
+from app.storage.embedded.selection import DocumentMask
+from app.storage.index import Candidates, IndexStats, Scores
+from app.storage.rows import Rows
+
+
+class EmbeddedIndex:
+    """Safe to call from any thread; `apply`, `maintain` and `drop` only from the one writer's process."""
+
+    def __init__(self, rows: Rows, directory: Path, settings: Settings) -> None:
+        self._dense = DenseIndex(rows, directory, settings)
+
+    def nearest(
+        self,
+        collection: Collection,
+        view: View,
+        query: Query,
+        *,
+        depth: int,
+        allowed: DocumentMask | None = None,
+    ) -> Candidates:
+        return self._dense.nearest(collection, view, query, depth=depth, allowed=allowed)
+
+    def similarities(self, collection: Collection, view: View, query: Query, keys: Sequence[int]) -> Scores:
+        return self._dense.similarities(collection, view, query, keys)
+
+    def apply(self, collection: Collection) -> None:
+        """Vectors need nothing: every search looks whether the rows have changed."""
+
+    def maintain(self, collection: Collection, *, progress: Progress | None = None) -> bool:
+        return self._dense.maintain(collection, progress=progress)
+
+    def stats(self, collection: Collection, view: View) -> IndexStats:
+        return self._dense.stats(collection, view)
+
+    def damages(self, collection: Collection) -> Sequence[str]:
+        """What is wrong with the files, all of their bytes read; empty if nothing is."""
+        return self._dense.damages(collection)
+
+    def drop(self, collection_key: int) -> None:
+        self._dense.drop(collection_key)
+
+    def close(self) -> None:
+        self._dense.close()
