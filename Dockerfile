@@ -37,7 +37,6 @@ RUN useradd --system --uid 10001 --user-group --no-create-home bifocal \
 COPY --from=serve /opt/bifocal /opt/bifocal
 COPY --from=prepare /opt/models /opt/models
 COPY README.md LICENSE NOTICE /usr/share/doc/bifocal/
-COPY docs /usr/share/doc/bifocal/docs
 
 # In a container the service must listen on every address; whoever publishes the port decides who reaches it.
 ENV PATH=/opt/bifocal/bin:$PATH \
