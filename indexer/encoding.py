@@ -26,8 +26,9 @@ class Stopped(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class _Split:
+class SplitDocument:
     document: Document
+    content_hash: bytes
     passages: Sequence[Passage]
     n_tokens: int
     unknown_share: float
@@ -47,11 +48,13 @@ class DocumentEncoder:
     Args:
         embedder: makes the vectors.
         tokenizer: that model's own.
+        document_prompt: what the embedder puts before every text, within its limit of tokens.
     """
 
-    def __init__(self, embedder: Embedder, tokenizer: Tokenizer) -> None:
+    def __init__(self, embedder: Embedder, tokenizer: Tokenizer, *, document_prompt: str = "") -> None:
         self._embedder = embedder
         self._tokenizer = tokenizer
+        self._max_tokens = embedder.description.max_tokens - tokenizer.count(document_prompt)
 
     @property
     def fingerprint(self) -> str:
@@ -61,11 +64,28 @@ class DocumentEncoder:
     def model(self) -> str:
         return self._embedder.description.name
 
+    def content_hash(self, document: Document, splitter: SplitterSettings) -> bytes:
+        return content_hash(document, splitter, fingerprint=self.fingerprint)
+
+    def split(self, document: Document, splitter: SplitterSettings) -> SplitDocument:
+        """Raises BlankText: there is nothing to see in it, although it is not all white space."""
+        tokens = self._tokenizer.tokenize(document.text)
+        passages = split(
+            document, tokens, tokenizer=self._tokenizer, settings=splitter, max_tokens=self._max_tokens
+        )
+        if not passages:
+            raise BlankText("has no visible character", where=("text",))
+        return SplitDocument(
+            document=document,
+            content_hash=self.content_hash(document, splitter),
+            passages=passages,
+            n_tokens=len(tokens),
+            unknown_share=float(tokens.unknown.mean()) if len(tokens) else 0.0,
+            warnings=readability_warnings(tokens, document.text),
+        )
+
     def encode(
-        self,
-        documents: Sequence[Document],
-        splitter: SplitterSettings,
-        should_stop: Callable[[], bool] = lambda: False,
+        self, splits: Sequence[SplitDocument], should_stop: Callable[[], bool] = lambda: False
     ) -> list[Encoded | InvalidInput]:
         """Each document encoded, in order, or why the model cannot take it.
 
@@ -73,37 +93,19 @@ class DocumentEncoder:
             Stopped: `should_stop` said so between two calls of the model.
         """
         try:
-            splits = [self._split(document, splitter) for document in documents]
-            return self._encode(splits, splitter, should_stop)
+            return self._encode(splits, should_stop)
         except InvalidInput as error:
-            if len(documents) == 1:
+            if len(splits) == 1:
                 return [error]
-        return [
-            outcome for document in documents for outcome in self.encode([document], splitter, should_stop)
-        ]
-
-    def _split(self, document: Document, splitter: SplitterSettings) -> _Split:
-        tokens = self._tokenizer.tokenize(document.text)
-        passages = split(
-            document,
-            tokens,
-            tokenizer=self._tokenizer,
-            settings=splitter,
-            max_tokens=self._embedder.description.max_tokens,
-        )
-        if not passages:
-            raise BlankText("has no visible character")
-        unknown_share = float(tokens.unknown.mean()) if len(tokens) else 0.0
-        warnings = readability_warnings(tokens, document.text)
-        return _Split(document, passages, len(tokens), unknown_share, warnings)
+        return [outcome for each in splits for outcome in self.encode([each], should_stop)]
 
     def _encode(
-        self, splits: Sequence[_Split], splitter: SplitterSettings, should_stop: Callable[[], bool]
+        self, splits: Sequence[SplitDocument], should_stop: Callable[[], bool]
     ) -> list[Encoded | InvalidInput]:
         texts = [s.document.text[p.start : p.end] for s in splits for p in s.passages]
         titles = [s.document.title for s in splits for _ in s.passages]
         n_tokens = np.array([p.n_tokens for s in splits for p in s.passages], dtype=np.int64)
-        vectors = self._vectors(texts, titles, n_tokens, should_stop)  # (n, d)
+        vectors, truncated = self._vectors(texts, titles, n_tokens, should_stop)  # (n, d), (n,)
         encoded: list[Encoded | InvalidInput] = []
         start = 0
         for s in splits:
@@ -111,14 +113,14 @@ class DocumentEncoder:
             start = own.stop
             change = EncodedDocument(
                 document=s.document,
-                content_hash=content_hash(s.document, splitter, fingerprint=self.fingerprint),
+                content_hash=s.content_hash,
                 passages=s.passages,
                 passage_vectors=vectors[own].astype(np.float16),
                 document_vector=document_vector(vectors[own], n_tokens[own]).astype(np.float16),
                 n_tokens=s.n_tokens,
                 unknown_share=s.unknown_share,
             )
-            encoded.append(Encoded(change, s.warnings))
+            encoded.append(Encoded(change, (*s.warnings, *_cut_warning(int(truncated[own].sum())))))
         return encoded
 
     def _vectors(
@@ -127,9 +129,10 @@ class DocumentEncoder:
         titles: Sequence[str | None],
         n_tokens: NDArray[np.int64],
         should_stop: Callable[[], bool],
-    ) -> Embedded:
+    ) -> tuple[Embedded, NDArray[np.bool_]]:
         """Encode the longest first, so that texts of one length share a call and padding is rare."""
         order = np.argsort(-n_tokens, kind="stable")
+        truncated = np.zeros(len(texts), dtype=np.bool_)
         vectors = np.empty((len(texts), self._embedder.description.dimensions), dtype=np.float32)
         for start in range(0, len(texts), PASSAGES_PER_CALL):
             if should_stop():
@@ -139,7 +142,14 @@ class DocumentEncoder:
                 [texts[i] for i in chosen], titles=[titles[i] for i in chosen]
             )
             vectors[chosen] = embeddings.vectors
-        return vectors
+            truncated[chosen] = embeddings.truncated
+        return vectors, truncated
+
+
+def _cut_warning(n_cut: int) -> tuple[str, ...]:
+    if not n_cut:
+        return ()
+    return (f"the ends of {n_cut} passages are beyond what the model takes and do not count in the search",)
 
 
 def document_vector(vectors: Embedded, n_tokens: NDArray[np.int64]) -> Embedded:

@@ -1,17 +1,21 @@
+import dataclasses
 import json
-from collections.abc import Mapping, Sequence
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from app.domain import Document, JobInput, JobKind, JobState, Outcome, OutcomeStatus, SplitterSettings
+from app.engine.embedder import Embeddings
 from app.errors import BadVector, Conflict, DocumentNotFound, FingerprintMismatch
-from indexer.encoding import Stopped, document_vector
-from indexer.ingestion import CHUNK_CHARS, chunks
+from indexer.encoding import DocumentEncoder, Stopped, document_vector
+from indexer.ingestion import one_ahead
 from indexer.inputs import Part
-from tests.indexer.stand_ins import LEASE_S, WORKER, Bench
+from indexer.planning import CHUNK_CHARS, chunks
+from tests.indexer.stand_ins import LEASE_S, WORKER, Bench, packaged_tokenizer, wait_until
 
 CREATED, UPDATED, UNCHANGED = OutcomeStatus.CREATED, OutcomeStatus.UPDATED, OutcomeStatus.UNCHANGED
 DELETED, NOT_FOUND, REJECTED = OutcomeStatus.DELETED, OutcomeStatus.NOT_FOUND, OutcomeStatus.REJECTED
@@ -345,7 +349,7 @@ def test_a_file_of_many_documents_has_one_outcome_that_sums_them(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The file fills three chunks; the first outcome after it belongs to the next file."""
-    monkeypatch.setattr("indexer.ingestion.CHUNK_PARTS", 2)
+    monkeypatch.setattr("indexer.planning.CHUNK_PARTS", 2)
     bench.read_files_with(read_lines)
     job = bench.submit(JobKind.FILES, [b"one\ntwo\nthree\n \nfive", b"six"], names=["table.csv", "b.csv"])
     bench.process_next()
@@ -373,3 +377,89 @@ def test_a_file_that_changed_in_one_document_encodes_only_that(bench: Bench) -> 
     bench.process_next()
     assert [o.status for o in bench.rows.outcomes(job.id)] == [UPDATED]
     assert bench.embedder.n_texts == n_texts + 1
+
+
+def test_the_document_prompt_of_a_model_takes_its_room_from_the_passages(bench: Bench) -> None:
+    document = Document("a", "water " * 2_000)
+    prompted = DocumentEncoder(bench.embedder, packaged_tokenizer(), document_prompt="passage: " * 50)
+    longest = []
+    for encoder in (bench.encoder, prompted):
+        passages = encoder.split(document, SplitterSettings(max_tokens=256)).passages
+        longest.append(max(passage.n_tokens for passage in passages))
+    assert longest == [256, 156]  # the prompt has 100 tokens
+
+
+def test_a_passage_that_the_model_cuts_is_told(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    encode = bench.embedder.encode_documents
+
+    def cutting(texts: Sequence[str], **options: object) -> Embeddings:
+        return dataclasses.replace(encode(texts), truncated=np.ones(len(texts), dtype=np.bool_))
+
+    monkeypatch.setattr(bench.embedder, "encode_documents", cutting)
+    [outcome] = outcomes_of(bench, {"id": "a", "text": "text"})
+    assert outcome.warnings == (
+        "the ends of 1 passages are beyond what the model takes and do not count in the search",
+    )
+
+
+def test_an_id_in_neighbouring_chunks_is_decided_by_what_the_first_stored(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second chunk is planned while the first is encoded, and again when it is stored."""
+    monkeypatch.setattr("indexer.planning.CHUNK_PARTS", 1)
+    statuses = statuses_of(
+        bench,
+        {"id": "a", "text": "one"},
+        {"id": "a", "text": "one"},
+        {"id": "a", "text": "two"},
+        {"id": "b", "text": "one"},
+        {"id": "a", "text": "two", "metadata": {"k": 1}},
+    )
+    assert statuses == [CREATED, UNCHANGED, UPDATED, CREATED, UPDATED]
+    assert bench.stored("a") == Document("a", "two", metadata={"k": 1})
+
+
+documents = st.lists(
+    st.tuples(st.sampled_from("abc"), st.sampled_from(["one", "two", ""]), st.sampled_from([1, 2])),
+    max_size=8,
+)
+
+
+@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(documents, st.integers(1, 3))
+def test_any_batch_has_the_effect_and_outcomes_of_its_documents_sent_one_by_one(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, drawn: list[tuple[str, str, int]], chunk_parts: int
+) -> None:
+    monkeypatch.setattr("indexer.planning.CHUNK_PARTS", chunk_parts)
+    sent = [{"id": i, "text": text, "metadata": {"k": k}} for i, text, k in drawn]
+    bench.collection = bench.create_collection(f"together {uuid.uuid4()}")
+    together = statuses_of(bench, *sent)
+    all_together = bench.rows.documents(bench.collection.key)
+    bench.collection = bench.create_collection(f"one by one {uuid.uuid4()}")
+    one_by_one = [statuses_of(bench, document)[0] for document in sent]
+    all_one_by_one = bench.rows.documents(bench.collection.key)
+    assert together == one_by_one
+    assert [d.document for d in all_together] == [d.document for d in all_one_by_one]
+
+
+def test_one_ahead_gives_the_same_values_and_is_one_ahead() -> None:
+    made = []
+
+    def making() -> Iterator[int]:
+        for i in range(4):
+            made.append(i)
+            yield i
+
+    values = one_ahead(making())
+    assert next(values) == 0
+    wait_until(lambda: made == [0, 1])
+    assert list(values) == [1, 2, 3]
+
+
+def test_one_ahead_passes_on_a_failure() -> None:
+    def failing() -> Iterator[int]:
+        yield 1
+        raise BadVector("no")
+
+    with pytest.raises(BadVector):
+        list(one_ahead(failing()))
