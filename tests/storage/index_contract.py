@@ -1,7 +1,7 @@
 """What every implementation of `app.storage.index.Index` does. Inherit, and provide `rows` and `open_index`.
 
 `open_index` gives a new handle on the same index each time, as another process would have. Its settings make
-`maintain` worthwhile as soon as anything has changed.
+`maintain` worthwhile as soon as a tenth has changed.
 """
 
 from collections.abc import Callable, Sequence

@@ -50,6 +50,12 @@ class DenseIndex:
         """Least recently used first."""
         self._lock = Lock()
 
+    @property
+    def resident_bytes(self) -> int:
+        """About how much memory the snapshots take that are kept."""
+        with self._lock:
+            return sum(follower.resident_bytes for follower in self._followers.values())
+
     def nearest(
         self,
         collection: Collection,

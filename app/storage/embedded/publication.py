@@ -76,11 +76,16 @@ class Publisher:
             return self._make_current(generation, folder)
 
     def clean(self, collection_key: int, view: View) -> None:
-        """Remove every base of the view, finished or not, but the current one."""
+        """Remove what was left unfinished and what is older than the current base.
+
+        A newer one is in no row, or was retracted; it stays until there is a newer current one, so that its
+        number is not used again.
+        """
         current = self._rows.generation(collection_key, view)
-        keep = None if current is None else folder_of(self._directory, current)
         for folder in self._folders(collection_key, view):
-            if folder != keep:
+            is_unfinished = folder.name.startswith(UNFINISHED)
+            is_old = current is not None and _number(folder) < current.number
+            if is_unfinished or is_old:
                 shutil.rmtree(folder, ignore_errors=True)
 
     def _make_current(self, generation: Generation, folder: Path) -> Base | None:
@@ -103,10 +108,13 @@ class Publisher:
         return [path for path in parent.glob("*") if name.fullmatch(path.name)] if parent.exists() else []
 
     def _next_number(self, collection_key: int, view: View) -> int:
-        """Greater than that of any folder, a retracted one's too, so that readers tell them apart."""
         current = self._rows.generation(collection_key, view)
-        numbers = [int(folder.name.rpartition("-")[2]) for folder in self._folders(collection_key, view)]
+        numbers = [_number(folder) for folder in self._folders(collection_key, view)]
         return max([0, *numbers] if current is None else [current.number, *numbers]) + 1
+
+
+def _number(folder: Path) -> int:
+    return int(folder.name.rpartition("-")[2])
 
 
 def _details(manifest: Manifest, *, seconds: float) -> str:
