@@ -8,6 +8,7 @@ import contextlib
 import dataclasses
 import json
 import os
+import signal
 import sys
 from typing import Any, BinaryIO
 
@@ -21,6 +22,7 @@ except ImportError:  # Windows has no limits per process
 
 
 def main() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides; without it, the input ends
     memory_bytes, cpu_s = int(sys.argv[1]), int(sys.argv[2])
     replies = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # what a parser prints must not become a reply

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Sequence
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
@@ -83,11 +84,15 @@ class ReaderProcess:
             self.close()  # it died between two files
         if self._process is None:
             self._process = subprocess.Popen(  # noqa: S603  our own module, no word of the file's
-                [sys.executable, "-m", "indexer.reading.child", *self._limits()],
+                [sys.executable, "-P", "-m", "indexer.reading.child", *self._limits()],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
-                env={**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
+                start_new_session=True,  # Ctrl-C is for the worker, which ends when the file is read
+                env={
+                    **os.environ,
+                    "PYTHONPATH": os.pathsep.join(str(Path(path).absolute()) for path in sys.path),
+                },
             )
         return self._process
 

@@ -67,6 +67,30 @@ def test_a_file_that_takes_too_long_is_told_and_the_next_is_read() -> None:
         assert reader.read("a.txt", b"text")[0].text == "text"
 
 
+INTERRUPTED = """
+import os, signal, threading
+from indexer.reading import ReaderProcess
+
+signal.signal(signal.SIGINT, lambda *_: None)
+threading.Timer(1, lambda: os.killpg(0, signal.SIGINT)).start()
+with ReaderProcess(timeout_s=2.5, memory_bytes=2**30) as reader:
+    reader.read("long.csv", b"a,b\\n" + b"1,2\\n" * 3_000_000)
+"""
+
+
+@LINUX
+def test_ctrl_c_leaves_the_file_that_is_being_read_alone() -> None:
+    """A terminal interrupts the whole process group; the worker finishes its step before it ends."""
+    ended = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED],
+        start_new_session=True,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert "takes longer than the allowed 2.5 seconds" in ended.stderr
+
+
 def test_a_name_is_data(reader: ReaderProcess) -> None:
     assert reader.read("a\n{}\0 '\ud800.txt", b"text")[0].id == "a\n{}\0 '\ud800.txt"
 
