@@ -216,6 +216,8 @@ class SearchResult:
     n_query_tokens: int
     max_query_tokens: int
     query_truncated: bool
+    n_query_windows: int
+    """Pieces in which the query was encoded: more than one only for long texts in symmetric search."""
     generation: int
     timings_ms: Mapping[str, float]
     """Milliseconds per stage: encode, retrieve, fetch, total."""

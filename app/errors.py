@@ -16,6 +16,7 @@ BifocalError
 |   |-- CollectionExists          with other settings
 |   |-- FingerprintMismatch       the collection was made by another model or splitter
 |   `-- JobFinished               cannot be cancelled any more
+|-- JobFailed                     a job that a request waited for ended without its result
 |-- Overloaded                    queue full; retry after `retry_after_s`
 |-- ModelUnavailable              files missing, digest wrong, or runtime not installed
 `-- StorageError
@@ -96,6 +97,10 @@ class FingerprintMismatch(Conflict):
 
 
 class JobFinished(Conflict):
+    pass
+
+
+class JobFailed(BifocalError):
     pass
 
 

@@ -2,10 +2,10 @@
 
 import os
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import Field
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic import Field, field_validator
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 PREFIX = "BIFOCAL_"
 
@@ -27,6 +27,10 @@ class Settings(BaseSettings):
         description="Listen beyond this machine although whoever reaches the port may read and change all.",
     )
     root_path: str = Field("", description="Prefix under which a reverse proxy publishes the service.")
+    cors_origins: Annotated[tuple[str, ...], NoDecode] = Field(
+        (),
+        description="Origins, separated by commas, whose web pages may call the service; * allows all.",
+    )
 
     embedder: str = Field(
         "sentence-transformers/all-MiniLM-L6-v2",
@@ -57,6 +61,19 @@ class Settings(BaseSettings):
     log_level: Literal["debug", "info", "warning", "error"] = Field(
         "info", description="Least severe log line."
     )
+
+    @field_validator("root_path")
+    @classmethod
+    def _without_last_slash(cls, root_path: str) -> str:
+        path = root_path.rstrip("/")
+        if path and not path.startswith("/"):
+            raise ValueError("must begin with a slash, such as /search")
+        return path
+
+    @field_validator("cors_origins", mode="before")
+    @classmethod
+    def _separated_by_commas(cls, origins: object) -> object:
+        return [o.strip() for o in origins.split(",") if o.strip()] if isinstance(origins, str) else origins
 
     @classmethod
     def from_environment(cls) -> "Settings":
