@@ -8,6 +8,7 @@ import tantivy
 from numpy.typing import NDArray
 from tantivy import DocAddress, Occur, Query, Searcher
 
+from app.storage.lexical.bm25 import SCORE_DECIMALS
 from app.storage.lexical.files import Position
 from app.storage.lexical.tail import NO_MATCHES, Matches
 from app.storage.rows import Keys
@@ -90,7 +91,7 @@ class Base:
         while True:
             hits = self.searcher.search(query, min(n_hits, self.searcher.num_docs), count=False).hits
             addresses = [address for _, address in hits]
-            scores = np.array([score for score, _ in hits], np.float32)
+            scores = np.array([score for score, _ in hits], np.float32).round(SCORE_DECIMALS)
             keys = self._values("key", addresses)
             accepted = ~contains(dead, keys)
             if allowed is not None:

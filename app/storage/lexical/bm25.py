@@ -6,6 +6,9 @@ K1 = 1.2
 B = 0.75
 """Tantivy's constants, not adjustable there."""
 
+SCORE_DECIMALS = 4
+"""Kept of a score, so that equal passages tie although one is scored in memory and one by the engine."""
+
 
 def inverse_document_frequency(n_matching: int, n_passages: int) -> float:
     """idf = ln(1 + (N - n + 0.5) / (n + 0.5)), always positive.

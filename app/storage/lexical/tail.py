@@ -8,7 +8,7 @@ import numpy as np
 
 from app.storage.index import Scores
 from app.storage.lexical.analysis import passage_terms
-from app.storage.lexical.bm25 import inverse_document_frequency, term_score
+from app.storage.lexical.bm25 import SCORE_DECIMALS, inverse_document_frequency, term_score
 from app.storage.rows import Keys, TextRow
 
 
@@ -81,5 +81,5 @@ def match_tail(
     return Matches(
         np.array([passage.key for passage in matching], np.int64),
         np.array([passage.document_key for passage in matching], np.int64),
-        np.array(scores, np.float32),
+        np.array(scores, np.float32).round(SCORE_DECIMALS),
     )

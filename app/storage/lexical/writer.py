@@ -89,7 +89,8 @@ class LexicalWriter:
         self._directory.mkdir(parents=True, exist_ok=True)
         folder = current_folder(self._directory)
         if folder is None:
-            return self._start_anew("there is none that this version of the analysis filled")
+            is_new = not any(path.is_dir() for path in self._directory.iterdir())
+            return self._start_anew(None if is_new else "this version of the analysis has filled none")
         try:
             verify_files(folder)
             index = open_index(folder)
@@ -105,11 +106,14 @@ class LexicalWriter:
         self._n_waiting = 0
         return self._writer
 
-    def _start_anew(self, reason: str) -> IndexWriter:
-        """Fill a new folder beside the one in use, and switch to it when it is complete."""
-        n_rows = self._rows.collection_stats(self._collection_key).n_passages
+    def _start_anew(self, reason: str | None) -> IndexWriter:
+        """Fill a new folder beside the one in use, and switch to it when it is complete.
+
+        `reason` says why the one in use will not do; None: there was none.
+        """
         folder = next_folder(self._directory)
-        if n_rows >= COMMIT_AFTER:
+        if reason is not None:
+            n_rows = self._rows.collection_stats(self._collection_key).n_passages
             logger.warning("building a word index of %d passages in %s: %s", n_rows, folder, reason)
         self._position = Position()
         writer = self._use(create_index(folder))
