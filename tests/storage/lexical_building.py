@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from app.domain import Collection
+from app.storage.lexical.base import Allowed
 from app.storage.lexical.reader import LexicalReader
 from app.storage.lexical.writer import LexicalWriter
 from app.storage.rows import Keys
@@ -58,7 +59,7 @@ class Library:
         text: str,
         *,
         depth: int = 10,
-        allowed: Keys | None = None,
+        allowed: Allowed | None = None,
         reader: LexicalReader | None = None,
     ) -> Sequence[str]:
         """Ids of the documents that match, best first."""

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from app.storage.lexical.base import contains
+from app.storage.lexical.base import Allowed, contains
 from app.storage.lexical.reader import MAX_QUERY_TERMS
 from app.storage.lexical.writer import COMMIT_AFTER
 from tests.storage.lexical_building import Library, open_library
@@ -72,16 +72,16 @@ def test_a_document_that_came_back_is_found_once(animals: Library) -> None:
 
 
 def test_only_allowed_passages_are_found(animals: Library) -> None:
-    assert animals.find("cat dog", allowed=animals.keys("c", "a")) == ["c", "a"]
-    assert animals.find("cat dog", allowed=np.empty(0, np.int64)) == []
-    assert animals.find("cat dog", allowed=np.array([10**12])) == []
+    assert animals.find("cat dog", allowed=Allowed.passages(animals.keys("c", "a"))) == ["c", "a"]
+    assert animals.find("cat dog", allowed=Allowed.passages(np.empty(0, np.int64))) == []
+    assert animals.find("cat dog", allowed=Allowed.passages(np.array([10**12]))) == []
 
 
 def test_scores_of_given_passages_are_those_of_the_whole_ranking(animals: Library) -> None:
     whole = animals.reader.match("cat dog", depth=10)
     score_of = dict(zip(whole.keys.tolist(), whole.scores.tolist(), strict=True))
     for key in animals.keys().tolist():
-        (score,) = animals.reader.match("cat dog", depth=1, allowed=np.array([key])).scores
+        (score,) = animals.reader.match("cat dog", depth=1, allowed=Allowed.passages(np.array([key]))).scores
         assert score == pytest.approx(score_of[key])
 
 
@@ -119,7 +119,7 @@ def test_ties_are_broken_by_key_across_commits(library: Library) -> None:
     expected = [f"{n}-{i:02}" for n in range(3) for i in range(20)]
     for depth in (1, 7, 30, 59, 60, 100):
         assert library.find("words", depth=depth) == expected[:depth]
-    assert library.find("words", depth=7, allowed=library.keys()[::2]) == expected[:14:2]
+    assert library.find("words", depth=7, allowed=Allowed.passages(library.keys()[::2])) == expected[:14:2]
 
 
 def test_a_very_long_query_is_answered_by_its_most_telling_words(library: Library) -> None:
@@ -162,13 +162,23 @@ def test_a_filter_returns_the_best_of_the_allowed_at_any_selectivity(
     whole = large.reader.match(query, depth=10_000)
     allowed = np.sort(np.random.default_rng(n_allowed).choice(large.keys(), n_allowed, replace=False))
     expected = whole.keys[contains(allowed, whole.keys)][:depth]
-    assert large.reader.match(query, depth=depth, allowed=allowed).keys.tolist() == expected.tolist()
+    found = large.reader.match(query, depth=depth, allowed=Allowed.passages(allowed))
+    assert found.keys.tolist() == expected.tolist()
+
+
+@pytest.mark.parametrize("n_allowed", [1, 101, 2000])
+def test_a_filter_may_name_documents(large: Library, n_allowed: int) -> None:
+    whole = large.reader.match("w1 w2 w3", depth=10_000)
+    allowed = np.sort(np.random.default_rng(n_allowed).choice(whole.document_keys, n_allowed, replace=False))
+    expected = whole.keys[contains(allowed, whole.document_keys)][:50]
+    found = large.reader.match("w1 w2 w3", depth=50, allowed=Allowed.documents(allowed))
+    assert found.keys.tolist() == expected.tolist()
 
 
 def test_a_filter_that_allows_only_the_worst_matches_returns_them(large: Library) -> None:
     whole = large.reader.match("w1 w2 w3 w4", depth=10_000)
     worst = np.sort(whole.keys[-150:])
-    found = large.reader.match("w1 w2 w3 w4", depth=100, allowed=worst)
+    found = large.reader.match("w1 w2 w3 w4", depth=100, allowed=Allowed.passages(worst))
     assert found.keys.tolist() == whole.keys[-150:-50].tolist()
 
 

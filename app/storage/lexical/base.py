@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 import tantivy
@@ -26,6 +27,26 @@ def naming_is_cheaper(n_allowed: int, n_hits: int) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
+class Allowed:
+    """What a search may return: passages by their own keys or by those of their documents."""
+
+    field: Literal["key", "document_key"]
+    keys: Keys
+    """Ascending."""
+
+    @classmethod
+    def passages(cls, keys: Keys) -> "Allowed":
+        return cls("key", keys)
+
+    @classmethod
+    def documents(cls, keys: Keys) -> "Allowed":
+        return cls("document_key", keys)
+
+    def flags(self, matches: Matches) -> NDArray[np.bool_]:
+        return contains(self.keys, matches.keys if self.field == "key" else matches.document_keys)
+
+
+@dataclass(frozen=True, slots=True)
 class Base:
     """One commit. Safe to share between threads."""
 
@@ -47,19 +68,19 @@ class Base:
         return {term: self.searcher.doc_freq("terms", term) for term in terms}
 
     def match(
-        self, terms: Mapping[str, int], *, depth: int, dead: Keys, allowed: Keys | None = None
+        self, terms: Mapping[str, int], *, depth: int, dead: Keys, allowed: Allowed | None = None
     ) -> Matches:
         """The `depth` best, and whoever ties with the last of them, in no particular order.
 
         Args:
             terms: with how often the query names each.
             dead: ascending; not returned.
-            allowed: ascending; no other is returned.
+            allowed: no other is returned.
         """
         query = self._query(terms)
         if allowed is None:
             return self._retrieve(query, depth=depth, n_hits=depth + len(dead) + 16, dead=dead, allowed=None)
-        if len(allowed) <= TERM_SET_LIMIT:
+        if len(allowed.keys) <= TERM_SET_LIMIT:
             return self._match_named(query, depth=depth, dead=dead, allowed=allowed)
         return self._retrieve(query, depth=depth, n_hits=4 * depth + 256, dead=dead, allowed=allowed)
 
@@ -70,19 +91,18 @@ class Base:
             clauses.append((Occur.Should, clause if n == 1 else Query.boost_query(clause, float(n))))
         return Query.boolean_query(clauses)
 
-    def _match_named(self, query: Query, *, depth: int, dead: Keys, allowed: Keys) -> Matches:
+    def _match_named(self, query: Query, *, depth: int, dead: Keys, allowed: Allowed) -> Matches:
         """Let Tantivy look at nothing but the allowed keys."""
-        live = allowed[~contains(dead, allowed)]
-        if not len(live):
+        if not len(allowed.keys):
             return NO_MATCHES
-        named = Query.term_set_query(self.schema, "key", live.tolist())
+        named = Query.term_set_query(self.schema, allowed.field, allowed.keys.tolist())
         restricted = Query.boolean_query(
             [(Occur.Must, query), (Occur.Must, Query.const_score_query(named, 0.0))]
         )
-        return self._retrieve(restricted, depth=depth, n_hits=depth + 16, dead=dead, allowed=None)
+        return self._retrieve(restricted, depth=depth, n_hits=depth + len(dead) + 16, dead=dead, allowed=None)
 
     def _retrieve(
-        self, query: Query, *, depth: int, n_hits: int, dead: Keys, allowed: Keys | None
+        self, query: Query, *, depth: int, n_hits: int, dead: Keys, allowed: Allowed | None
     ) -> Matches:
         """Ask for more hits than needed, drop those not accepted, and go deeper until enough are left.
 
@@ -95,14 +115,16 @@ class Base:
             keys = self._values("key", addresses)
             accepted = ~contains(dead, keys)
             if allowed is not None:
-                accepted &= contains(allowed, keys)
+                accepted &= contains(
+                    allowed.keys, keys if allowed.field == "key" else self._values(allowed.field, addresses)
+                )
             best = np.flatnonzero(accepted)
             if len(hits) < n_hits or (len(best) >= depth and scores[best[depth - 1]] > scores[-1]):
                 best = best[scores[best] >= scores[best[depth - 1]]] if len(best) > depth else best
                 document_keys = self._values("document_key", [addresses[i] for i in best])
                 return Matches(keys[best], document_keys, scores[best])
             n_hits = max(2 * n_hits, int(1.5 * depth * len(hits) / (len(best) + 1)))
-            if allowed is not None and naming_is_cheaper(len(allowed), n_hits):
+            if allowed is not None and naming_is_cheaper(len(allowed.keys), n_hits):
                 return self._match_named(query, depth=depth, dead=dead, allowed=allowed)
 
     def _values(self, field: str, addresses: list[DocAddress]) -> Keys:

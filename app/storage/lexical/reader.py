@@ -12,7 +12,7 @@ import tantivy
 from app.errors import StorageDamaged
 from app.storage.index import Candidates
 from app.storage.lexical.analysis import query_terms
-from app.storage.lexical.base import Base, contains
+from app.storage.lexical.base import Allowed, Base, contains
 from app.storage.lexical.bm25 import inverse_document_frequency
 from app.storage.lexical.files import CURRENT, META, current_folder, open_index, read_position, verify_files
 from app.storage.lexical.tail import Matches, TailPassage, match_tail, tail_passages
@@ -60,12 +60,12 @@ class LexicalReader:
         self._index: tantivy.Index | None = None
         self._snapshot = Snapshot(None, (), np.empty(0, np.int64), is_complete=True)
 
-    def match(self, text: str, *, depth: int, allowed: Keys | None = None) -> Candidates:
+    def match(self, text: str, *, depth: int, allowed: Allowed | None = None) -> Candidates:
         """The `depth` passages of greatest BM25 score with any word of `text`; fewer if fewer have one.
 
         Args:
             text: anything; nothing in it is an operator. Without a word it matches nothing.
-            allowed: ascending passage keys; others are treated as if they were not there.
+            allowed: what else there is, is treated as if it were not there.
 
         Raises:
             StorageDamaged: the files are not what was written, and the worker has not replaced them yet.
@@ -171,10 +171,10 @@ def _most_telling(terms: Mapping[str, int], frequencies: Mapping[str, int], n_ba
     return {term: terms[term] for term in best}
 
 
-def _restrict(matches: Matches, allowed: Keys | None) -> Matches:
+def _restrict(matches: Matches, allowed: Allowed | None) -> Matches:
     if allowed is None:
         return matches
-    kept = contains(allowed, matches.keys)
+    kept = allowed.flags(matches)
     return Matches(matches.keys[kept], matches.document_keys[kept], matches.scores[kept])
 
 

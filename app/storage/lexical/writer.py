@@ -1,6 +1,9 @@
 """Follows the rows into Tantivy's files. Used by the one worker process."""
 
+import errno
 import logging
+import os
+import threading
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
@@ -10,7 +13,7 @@ from typing import Self
 import tantivy
 from tantivy import Document, IndexWriter
 
-from app.errors import StorageDamaged, StorageError
+from app.errors import StorageDamaged, StorageError, StorageFull
 from app.storage.lexical.analysis import passage_terms
 from app.storage.lexical.files import (
     Position,
@@ -36,7 +39,10 @@ HEAP_BYTES = 64_000_000
 
 
 class LexicalWriter:
-    """The word index of one collection. Whatever is lost or damaged is taken from the rows again."""
+    """The word index of one collection. Whatever is lost or damaged is taken from the rows again.
+
+    Safe to use from any thread; at most one process has an open one.
+    """
 
     def __init__(self, directory: Path, rows: Rows, collection_key: int) -> None:
         self._directory = directory
@@ -45,6 +51,7 @@ class LexicalWriter:
         self._writer: IndexWriter | None = None
         self._position = Position()
         self._n_waiting = 0
+        self._lock = threading.Lock()
 
     def apply(self) -> None:
         """Follow the rows. Afterwards at most `COMMIT_AFTER` changes are not in the files yet.
@@ -60,7 +67,8 @@ class LexicalWriter:
 
     def close(self) -> None:
         """What waits for a commit is dropped: the rows have it."""
-        self._writer = None
+        with self._lock:
+            self._writer = None
 
     def __enter__(self) -> Self:
         return self
@@ -71,16 +79,18 @@ class LexicalWriter:
         self.close()
 
     def _write(self, *, commit_after: int) -> None:
-        try:
-            self._follow(commit_after=commit_after)
-        except (OSError, ValueError) as error:
-            self.close()
-            raise StorageError(f"the word index in {self._directory} cannot be written: {error}") from error
+        with self._lock:
+            try:
+                self._follow(commit_after=commit_after)
+            except (OSError, ValueError) as error:
+                self._writer = None
+                kind = StorageFull if is_full(error) else StorageError
+                raise kind(f"the word index in {self._directory} cannot be written: {error}") from error
 
     def _follow(self, *, commit_after: int) -> None:
         writer = self._writer or self._open()
         if not self._add_changes(writer):
-            self.close()
+            self._writer = None
             writer = self._start_anew("the rows no longer record all deletions since its last commit")
         if self._n_waiting >= commit_after:
             self._commit(writer)
@@ -158,3 +168,8 @@ class LexicalWriter:
         write_position(writer, self._position)
         writer.commit()
         self._n_waiting = 0
+
+
+def is_full(error: OSError | ValueError) -> bool:
+    """Tantivy reports errors of the system as text."""
+    return getattr(error, "errno", None) == errno.ENOSPC or os.strerror(errno.ENOSPC) in str(error)
