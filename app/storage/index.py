@@ -55,6 +55,18 @@ class Index(Protocol):
     ) -> Scores:
         """Exact cosine with each of these keys, in their order; NaN for keys that are not live."""
 
+    def matching(self, collection: Collection, text: str, *, depth: int) -> Candidates:
+        """The `depth` passages that have any word of `text`, ranked by BM25.
+
+        Nothing in `text` is an operator; without a word it matches nothing.
+
+        Raises:
+            StorageDamaged: the files of the words are damaged, and not yet replaced by the writer.
+        """
+
+    def word_scores(self, collection: Collection, text: str, keys: Sequence[int]) -> Scores:
+        """BM25 of each of these passages, in their order; 0 for one without a word of `text`, or not live."""
+
     def apply(self, collection: Collection) -> None:
         """Make everything that is committed in the rows visible to searches. Called by the one writer."""
 

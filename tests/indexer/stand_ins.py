@@ -24,7 +24,7 @@ from app.domain import (
 from app.engine.tokenizer import Tokenizer
 from app.errors import BadFile
 from app.settings import Settings
-from app.storage.index import Candidates, IndexStats
+from app.storage.index import Candidates, IndexStats, Scores
 from app.storage.rows import Rows
 from app.storage.sqlite import SqliteRows
 from indexer.encoding import DocumentEncoder
@@ -58,6 +58,12 @@ class VersionIndex:
 
     def apply(self, collection: Collection) -> None:
         self.n_documents_at_apply.append(self._rows.collection_stats(collection.key).n_documents)
+
+    def matching(self, collection: Collection, text: str, *, depth: int) -> Candidates:
+        raise NotImplementedError
+
+    def word_scores(self, collection: Collection, text: str, keys: Sequence[int]) -> Scores:
+        raise NotImplementedError
 
     def maintain(
         self, collection: Collection, *, progress: Callable[[str, float], None] | None = None

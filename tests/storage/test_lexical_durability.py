@@ -14,6 +14,7 @@ import pytest
 
 from app.errors import StorageDamaged, StorageError
 from app.storage.lexical import files
+from app.storage.lexical.analysis import ANALYSIS_VERSION
 from app.storage.lexical.reader import LexicalReader
 from app.storage.lexical.writer import COMMIT_AFTER, LexicalWriter
 from app.storage.sqlite import SqliteRows
@@ -166,7 +167,7 @@ def test_another_version_of_the_analysis_leads_to_building_anew(
     committed: Library, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = current(committed)
-    monkeypatch.setattr(files, "ANALYSIS_VERSION", files.ANALYSIS_VERSION + 1)
+    monkeypatch.setattr("app.storage.lexical.files.ANALYSIS_VERSION", ANALYSIS_VERSION + 1)
     committed.another_writer().apply()
     assert current(committed) != before
     assert not before.exists()

@@ -27,7 +27,7 @@ def made_texts(n_texts: int) -> dict[str, str]:
 
 
 def bm25(texts: dict[str, str], query: str, *, n_empty: int) -> dict[str, float]:
-    """score(q, d) = sum over t in q of ln(1 + (N - n_t + 0.5) / (n_t + 0.5)) * tf * 2.2 / (tf + 1.2 * (...))."""
+    """Sum over t of ln(1 + (N - n_t + 0.5) / (n_t + 0.5)) * 2.2 tf / (tf + 1.2 (0.25 + 0.75 len / mean))."""
     bags = {document_id: Counter(text.split()) for document_id, text in texts.items()}
     n_texts = len(bags) + n_empty
     mean_length = sum(bag.total() for bag in bags.values()) / n_texts

@@ -10,6 +10,8 @@ from app.storage.embedded.dense import DenseIndex
 from app.storage.embedded.exact import Query
 from app.storage.embedded.selection import DocumentMask
 from app.storage.index import Candidates, IndexStats, Scores
+from app.storage.lexical.base import Allowed
+from app.storage.lexical.index import LexicalIndex
 from app.storage.rows import Rows
 
 
@@ -18,6 +20,7 @@ class EmbeddedIndex:
 
     def __init__(self, rows: Rows, directory: Path, settings: Settings) -> None:
         self._dense = DenseIndex(rows, directory, settings)
+        self._words = LexicalIndex(rows, directory)
 
     def nearest(
         self,
@@ -33,11 +36,26 @@ class EmbeddedIndex:
     def similarities(self, collection: Collection, view: View, query: Query, keys: Sequence[int]) -> Scores:
         return self._dense.similarities(collection, view, query, keys)
 
+    def matching(
+        self, collection: Collection, text: str, *, depth: int, allowed: DocumentMask | None = None
+    ) -> Candidates:
+        documents = None if allowed is None else Allowed.documents(allowed.keys())
+        return self._words.match(collection.key, text, depth=depth, allowed=documents)
+
+    def word_scores(self, collection: Collection, text: str, keys: Sequence[int]) -> Scores:
+        return self._words.scores(collection.key, text, keys)
+
     def apply(self, collection: Collection) -> None:
         """Vectors need nothing: every search looks whether the rows have changed."""
+        self._words.apply(collection.key)
 
     def maintain(self, collection: Collection, *, progress: Progress | None = None) -> bool:
-        return self._dense.maintain(collection, progress=progress)
+        """A new base lets the rows forget old tombstones: the words follow them just before and after."""
+        self._words.repair(collection.key)
+        is_published = self._dense.maintain(collection, progress=progress)
+        if is_published:
+            self._words.commit(collection.key)
+        return is_published
 
     def stats(self, collection: Collection, view: View) -> IndexStats:
         return self._dense.stats(collection, view)
@@ -47,7 +65,9 @@ class EmbeddedIndex:
         return self._dense.damages(collection)
 
     def drop(self, collection_key: int) -> None:
+        self._words.drop(collection_key)
         self._dense.drop(collection_key)
 
     def close(self) -> None:
+        self._words.close()
         self._dense.close()

@@ -85,6 +85,10 @@ class DocumentMask:
         allowed[keys - first] = True
         return cls(first, allowed)
 
+    def keys(self) -> Keys:
+        """Those let through, ascending."""
+        return self.first + np.flatnonzero(self.allowed)
+
     def flags(self, document_keys: Keys) -> Flags:
         """Whether each of these is let through."""
         n = len(self.allowed)

@@ -88,6 +88,8 @@ class LexicalWriter:
                 raise kind(f"the word index in {self._directory} cannot be written: {error}") from error
 
     def _follow(self, *, commit_after: int) -> None:
+        if self._writer is None and not self._rows.max_key(self._collection_key, "passages"):
+            return  # nothing was ever written, or the collection is gone
         writer = self._writer or self._open()
         if not self._add_changes(writer):
             self._writer = None
