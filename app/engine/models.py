@@ -1,0 +1,71 @@
+"""Loads models: settings in, objects out."""
+
+import importlib.util
+import logging
+
+from app.engine.bi_encoder import BiEncoder, Network
+from app.engine.compiled import PREPARE, compiled_folder, read_manifest
+from app.engine.embedder import Embedder
+from app.engine.model_files import BiEncoderFiles, find_bi_encoder
+from app.engine.tokenizer import Tokenizer
+from app.errors import ModelUnavailable
+from app.settings import Settings
+
+__all__ = ["BiEncoderFiles", "find_bi_encoder", "load_embedder", "load_tokenizer"]
+
+logger = logging.getLogger(__name__)
+
+
+def load_embedder(settings: Settings) -> Embedder:
+    """Load the bi-encoder in the runtime that `settings.runtime` asks for.
+
+    "auto" takes the compiled form when it is prepared, intact, and OpenVINO is installed; else PyTorch, and
+    logs why. Torch is imported only when it is chosen.
+
+    Raises:
+        ModelUnavailable: files missing or altered, or the runtime cannot run them; says the way out.
+    """
+    files = find_bi_encoder(settings.embedder, offline=settings.offline)
+    return BiEncoder(
+        files, tokenizer=load_tokenizer(files), network=_network(files, settings), settings=settings
+    )
+
+
+def load_tokenizer(files: BiEncoderFiles) -> Tokenizer:
+    return Tokenizer(files.tokenizer_definition())
+
+
+def _network(files: BiEncoderFiles, settings: Settings) -> Network:
+    if settings.runtime == "torch":
+        return _torch_network(files, settings)
+    try:
+        return _openvino_network(files, settings)
+    except ModelUnavailable as error:
+        if settings.runtime == "openvino":
+            raise
+        logger.warning("encoding with PyTorch, which is slower: %s", error)
+        return _torch_network(files, settings)
+
+
+def _openvino_network(files: BiEncoderFiles, settings: Settings) -> Network:
+    if importlib.util.find_spec("openvino") is None:
+        raise ModelUnavailable("OpenVINO is not installed; run `pip install openvino`")
+    folder = compiled_folder(settings.cache, files)
+    if read_manifest(folder) is None:
+        raise ModelUnavailable(f"no compiled model of {files.name} in {settings.cache}; {PREPARE}")
+    # Here, because a process without OpenVINO or without a compiled model runs too.
+    from app.engine.openvino_network import OpenVinoNetwork  # noqa: PLC0415
+
+    return OpenVinoNetwork(folder, threads=settings.threads)
+
+
+def _torch_network(files: BiEncoderFiles, settings: Settings) -> Network:
+    if importlib.util.find_spec("sentence_transformers") is None:
+        raise ModelUnavailable(
+            f"{files.name} cannot run here: sentence-transformers is not installed; {PREPARE} where it is, or"
+            " run `pip install bifocal[models]`"
+        )
+    # Here, because torch costs seconds and hundreds of megabytes that a compiled model does without.
+    from app.engine.torch_network import TorchNetwork  # noqa: PLC0415
+
+    return TorchNetwork(files, threads=settings.threads)

@@ -1,0 +1,31 @@
+"""The real encoder, loaded once per session, for every test that needs one."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from app.engine.embedder import Embedder
+from app.engine.models import load_embedder
+from app.settings import Settings
+from indexer.preparation import prepare_embedder
+
+
+@pytest.fixture(scope="session")
+def model_cache() -> Path:
+    """Folder with the compiled default encoder: BIFOCAL_CACHE, or one kept between runs in this repository.
+
+    Compiling takes the first run about a minute.
+    """
+    cache = Path(os.environ.get("BIFOCAL_CACHE") or Path(__file__).parents[1] / ".cache" / "bifocal")
+    prepare_embedder(Settings(cache=cache))
+    return cache
+
+
+@pytest.fixture(scope="session")
+def embedder(model_cache: Path) -> Iterator[Embedder]:
+    """The default encoder, compiled."""
+    loaded = load_embedder(Settings(cache=model_cache, runtime="openvino", max_queue=512))
+    yield loaded
+    loaded.close()
