@@ -41,7 +41,7 @@ class Settings(BaseSettings):
     )
     threads: int = Field(0, ge=0, description="Threads for model inference; 0 means all cores.")
     offline: bool = Field(True, description="Never ask a model hub; models must be on this machine.")
-    max_batch_tokens: int = Field(8192, ge=64, description="Tokens per model call, padding included.")
+    max_batch_tokens: int = Field(2048, ge=64, description="Tokens per model call, padding included.")
     max_queue: int = Field(64, ge=1, description="Texts waiting for the model before requests get 503.")
 
     max_body_bytes: int = Field(64 * 2**20, ge=1024, description="Largest request body.")
