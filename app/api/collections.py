@@ -1,0 +1,111 @@
+"""/v1/collections"""
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Body, Request, Response
+
+from app.api.bodies import JsonRoute, json_response
+from app.api.parameters import CollectionName
+from app.api.problems import responses
+from app.api.schemas.collections import (
+    CollectionDetailsResponse,
+    CollectionRequest,
+    CollectionResponse,
+    CollectionsResponse,
+    CollectionStatsResponse,
+    IndexStatsResponse,
+)
+from app.api.state import Parts, parts
+from app.domain import Collection, View
+
+router = APIRouter(prefix="/v1/collections", tags=["collections"], route_class=JsonRoute)
+
+VIEWS: tuple[View, ...] = ("passages", "documents")
+PUT_EXAMPLES: dict[str, Any] = {
+    "default": {"summary": "Default settings", "value": {}},
+    "splitter": {
+        "summary": "Short passages",
+        "value": {"splitter": {"max_tokens": 128, "overlap_tokens": 16}},
+    },
+}
+
+
+@router.get(
+    "",
+    operation_id="list_collections",
+    summary="List collections",
+    response_model=CollectionsResponse,
+    responses=responses(),
+)
+def list_collections(request: Request) -> Response:
+    """All collections by name, without their statistics."""
+    found = parts(request).rows.collections()
+    return json_response(CollectionsResponse(collections=[CollectionResponse.of(each) for each in found]))
+
+
+@router.put(
+    "/{collection}",
+    operation_id="put_collection",
+    summary="Create a collection",
+    response_model=CollectionDetailsResponse,
+    responses={
+        **responses(409, 413, 415),
+        200: {"description": "It exists with these settings already; nothing was changed."},
+        201: {"description": "Created.", "model": CollectionDetailsResponse},
+    },
+)
+def put_collection(
+    request: Request,
+    name: CollectionName,
+    body: Annotated[CollectionRequest | None, Body(openapi_examples=PUT_EXAMPLES)] = None,
+) -> Response:
+    """Make an empty collection for the model that runs.
+
+    Repeating it with the same settings changes nothing. Settings cannot be changed later: other settings
+    for an existing name are refused with 409.
+    """
+    service = parts(request)
+    model = service.embedder.description
+    settings = (body or CollectionRequest()).settings()
+    collection, was_created = service.rows.create_collection(
+        name, settings, fingerprint=model.fingerprint, model=model.name
+    )
+    return json_response(_details(service, collection), 201 if was_created else 200)
+
+
+@router.get(
+    "/{collection}",
+    operation_id="get_collection",
+    summary="Show a collection",
+    response_model=CollectionDetailsResponse,
+    responses=responses(404),
+)
+def get_collection(request: Request, name: CollectionName) -> Response:
+    """Settings, statistics of its documents, and the state of its index."""
+    service = parts(request)
+    return json_response(_details(service, service.rows.collection(name)))
+
+
+@router.delete(
+    "/{collection}",
+    operation_id="delete_collection",
+    summary="Delete a collection",
+    status_code=204,
+    response_class=Response,
+    responses=responses(404),
+)
+def delete_collection(request: Request, name: CollectionName) -> Response:
+    """Delete it with all of its documents and jobs. The name can be used again at once."""
+    parts(request).rows.drop_collection(name)
+    return Response(status_code=204)
+
+
+def _details(service: Parts, collection: Collection) -> CollectionDetailsResponse:
+    shown = CollectionResponse.of(collection)
+    return CollectionDetailsResponse(
+        **dict(shown),
+        stats=CollectionStatsResponse.model_validate(service.rows.collection_stats(collection.key)),
+        index={
+            view: IndexStatsResponse.model_validate(service.index.stats(collection, view)) for view in VIEWS
+        },
+    )

@@ -1,0 +1,172 @@
+"""/v1/jobs, and how other endpoints answer with a job."""
+
+from collections.abc import AsyncIterator
+from typing import Annotated, Any
+
+from anyio.to_thread import run_sync
+from fastapi import APIRouter, Query, Request, Response
+from fastapi.responses import StreamingResponse
+
+from app.api.bodies import json_response
+from app.api.cursors import decode_cursor, encode_cursor
+from app.api.middleware import public_url
+from app.api.parameters import Cursor, JobId, Limit
+from app.api.problems import responses
+from app.api.schemas.jobs import (
+    FinishedJobResponse,
+    JobResponse,
+    JobsResponse,
+    OutcomeResponse,
+    OutcomesResponse,
+)
+from app.api.state import Parts, parts
+from app.api.waiting import job_progress, preferred_wait_s, wait_for_job
+from app.domain import Job, JobState, Outcome
+from app.errors import JobNotFound
+from app.storage.rows import Rows
+
+router = APIRouter(prefix="/v1/jobs", tags=["jobs"])
+
+ACCEPTED: dict[str, Any] = {
+    "description": "Stored durably; the job will be done. `Location` is where it can be followed.",
+    "model": JobResponse,
+    "headers": {"Location": {"description": "URL of the job.", "schema": {"type": "string"}}},
+}
+PREFER: dict[str, Any] = {
+    "name": "Prefer",
+    "in": "header",
+    "required": False,
+    "description": "`wait=N`: wait up to N seconds (at most 60) for the job (RFC 7240).",
+    "schema": {"type": "string"},
+    "example": "wait=10",
+}
+
+
+@router.get(
+    "",
+    operation_id="list_jobs",
+    summary="List jobs",
+    response_model=JobsResponse,
+    responses=responses(),
+)
+def list_jobs(
+    request: Request,
+    limit: Limit = 100,
+    cursor: Cursor = None,
+    state: Annotated[JobState | None, Query(description="Only jobs in this state.")] = None,
+) -> Response:
+    """Jobs of all collections, newest first, a page at a time."""
+    listing = f"jobs {state}"
+    after = None if cursor is None else str(decode_cursor(listing, cursor))
+    found = parts(request).rows.jobs(after=after, limit=limit + 1, state=state)
+    page = found[:limit]
+    more = encode_cursor(listing, page[-1].id) if len(found) > limit else None
+    return json_response(
+        JobsResponse(jobs=[JobResponse.model_validate(job) for job in page], next_cursor=more)
+    )
+
+
+@router.get(
+    "/{job_id}",
+    operation_id="get_job",
+    summary="Show a job",
+    response_model=JobResponse,
+    responses=responses(404),
+)
+def get_job(request: Request, job_id: JobId) -> Response:
+    """State and progress."""
+    return json_response(JobResponse.model_validate(parts(request).rows.job(job_id)))
+
+
+@router.delete(
+    "/{job_id}",
+    operation_id="cancel_job",
+    summary="Cancel a job",
+    response_model=JobResponse,
+    responses=responses(404, 409),
+)
+def cancel_job(request: Request, job_id: JobId) -> Response:
+    """Stop it at its next write; what was written stays. A finished job is refused with 409."""
+    return json_response(JobResponse.model_validate(parts(request).rows.cancel_job(job_id)))
+
+
+@router.get(
+    "/{job_id}/outcomes",
+    operation_id="list_job_outcomes",
+    summary="List what became of each input",
+    response_model=OutcomesResponse,
+    responses=responses(404),
+)
+def list_outcomes(request: Request, job_id: JobId, limit: Limit = 100, cursor: Cursor = None) -> Response:
+    """Outcomes so far, by position in the request, a page at a time."""
+    listing = f"outcomes {job_id}"
+    after = -1 if cursor is None else int(decode_cursor(listing, cursor))
+    found = parts(request).rows.outcomes(job_id, after=after, limit=limit + 1)
+    page = found[:limit]
+    more = encode_cursor(listing, page[-1].ordinal) if len(found) > limit else None
+    return json_response(
+        OutcomesResponse(
+            outcomes=[OutcomeResponse.model_validate(outcome) for outcome in page], next_cursor=more
+        )
+    )
+
+
+@router.get(
+    "/{job_id}/events",
+    operation_id="stream_job_events",
+    summary="Follow a job",
+    response_class=StreamingResponse,
+    responses={
+        **responses(404),
+        200: {
+            "description": "Server-sent events `progress`, each with the job as JSON, and one `final` at "
+            "the end.",
+            "content": {"text/event-stream": {"schema": {"type": "string"}}},
+        },
+    },
+)
+async def stream_events(request: Request, job_id: JobId) -> Response:
+    """A server-sent event whenever the job moves on, until it is final."""
+    rows = parts(request).rows
+    job = await run_sync(rows.job, job_id)
+    return StreamingResponse(_events(rows, job), media_type="text/event-stream")
+
+
+async def _events(rows: Rows, job: Job) -> AsyncIterator[str]:
+    try:
+        async for changed in job_progress(rows, job):
+            if changed is None:
+                yield ": still here\n\n"
+                continue
+            name = "final" if changed.state.is_final else "progress"
+            yield f"event: {name}\ndata: {JobResponse.model_validate(changed).model_dump_json()}\n\n"
+    except JobNotFound:  # its collection has been deleted
+        yield "event: gone\ndata: {}\n\n"
+
+
+def accepted(job: Job, request: Request) -> Response:
+    """202 with the job and where to find it."""
+    location = public_url(request.scope, f"/v1/jobs/{job.id}")
+    return json_response(JobResponse.model_validate(job), 202, Location=location)
+
+
+async def finished_or_accepted(service: Parts, job: Job, request: Request) -> Response:
+    """200 with all outcomes if the client wants to wait and the job ends in time, else 202."""
+    wait_s = preferred_wait_s(request)
+    if wait_s:
+        job = await wait_for_job(service.rows, job, request, wait_s=wait_s)
+    if not wait_s or not job.state.is_final:
+        return accepted(job, request)
+    outcomes = await run_sync(_all_outcomes, service.rows, job)
+    body = FinishedJobResponse(
+        job=JobResponse.model_validate(job),
+        outcomes=[OutcomeResponse.model_validate(outcome) for outcome in outcomes],
+    )
+    return json_response(body, Preference_Applied=f"wait={wait_s:g}")
+
+
+def _all_outcomes(rows: Rows, job: Job) -> list[Outcome]:
+    outcomes: list[Outcome] = []
+    while page := rows.outcomes(job.id, after=outcomes[-1].ordinal if outcomes else -1):
+        outcomes += page
+    return outcomes

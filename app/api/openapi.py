@@ -1,0 +1,76 @@
+"""The OpenAPI document: FastAPI's, with our problem documents in place of its own errors.
+
+python -m app.main > docs/openapi.json
+"""
+
+import json
+from typing import Any
+
+from fastapi import FastAPI
+from fastapi.openapi.utils import get_openapi
+
+from app.api.schemas.documents import DocumentBatch, DocumentInput
+from app.api.schemas.problem import Problem
+
+DESCRIPTION = """Self-hosted semantic search on a CPU.
+
+**Asymmetric** search compares a short query with passages of documents; **symmetric** search compares
+whole texts. Every error is a problem document (RFC 9457, `application/problem+json`). Every response
+carries `X-Request-Id` and `Server-Timing`. Offsets are half-open and count Unicode code points.
+"""
+TAGS = [
+    {"name": "search", "description": "Find passages and documents by meaning."},
+    {"name": "documents", "description": "Put documents and files into collections."},
+    {"name": "collections", "description": "Named sets of documents made by one model."},
+    {"name": "jobs", "description": "Accepted writes: progress, outcomes, cancelling."},
+    {"name": "service", "description": "Health, models and limits."},
+]
+REF = "#/components/schemas/{model}"
+
+
+def install(app: FastAPI) -> None:
+    """Make `app.openapi` build this document, once."""
+
+    def openapi() -> dict[str, Any]:
+        if app.openapi_schema is None:
+            app.openapi_schema = _document(app)
+        return app.openapi_schema
+
+    app.openapi = openapi  # type: ignore[method-assign]
+
+
+def _document(app: FastAPI) -> dict[str, Any]:
+    document = get_openapi(
+        title="Bifocal",
+        version=app.version,
+        description=DESCRIPTION,
+        routes=app.routes,
+        tags=TAGS,
+        license_info={"name": "Apache-2.0", "identifier": "Apache-2.0"},
+    )
+    document["servers"] = [{"url": ".", "description": "Where this document was loaded from"}]
+    schemas = document["components"]["schemas"]
+    for unused in ("HTTPValidationError", "ValidationError"):
+        schemas.pop(unused, None)
+    for model in (Problem, DocumentBatch, DocumentInput):
+        schema = model.model_json_schema(ref_template=REF)
+        schemas.update(schema.pop("$defs", {}))
+        schemas[model.__name__] = schema
+    document["components"]["schemas"] = dict(sorted(schemas.items()))
+    for operations in document["paths"].values():
+        for operation in operations.values():
+            operation["responses"] = {
+                status: _with_request_id(response)
+                for status, response in sorted(operation["responses"].items())
+            }
+    return document
+
+
+def _with_request_id(response: dict[str, Any]) -> dict[str, Any]:
+    header = {"description": "Id of the request in the log.", "schema": {"type": "string"}}
+    return {**response, "headers": {**response.get("headers", {}), "X-Request-Id": header}}
+
+
+def rendered(app: FastAPI) -> str:
+    """As it is committed in docs/openapi.json."""
+    return json.dumps(app.openapi(), indent=2, ensure_ascii=False) + "\n"

@@ -1,0 +1,53 @@
+"""Parameters in paths and queries. Path segments arrive as `app.api.middleware.Paths` leaves them."""
+
+from typing import Annotated
+from urllib.parse import unquote
+
+from fastapi import Path, Query
+from pydantic import AfterValidator, BeforeValidator
+
+COLLECTION_NAME = r"^[a-z0-9][a-z0-9_-]{0,62}$"
+
+
+def _decode(segment: object) -> object:
+    """Undo the escapes that are left."""
+    return unquote(segment) if isinstance(segment, str) else segment
+
+
+def _without_newline(name: str) -> str:
+    """`$` also matches before a last line feed."""
+    if name.endswith("\n"):
+        raise ValueError(f"String should match pattern '{COLLECTION_NAME}'")
+    return name
+
+
+CollectionName = Annotated[
+    str,
+    BeforeValidator(_decode),
+    AfterValidator(_without_newline),
+    Path(
+        alias="collection",
+        pattern=COLLECTION_NAME,
+        description="1 to 63 characters of a-z, 0-9, _ and -; the first is a letter or digit.",
+        examples=["demo"],
+    ),
+]
+
+DocumentId = Annotated[
+    str,
+    BeforeValidator(_decode),
+    Path(
+        min_length=1,
+        description="Id of the document, percent-encoded: a/b may be written a%2Fb or a/b.",
+        examples=["Warsaw/0"],
+    ),
+]
+
+JobId = Annotated[
+    str,
+    BeforeValidator(_decode),
+    Path(description="Id of the job, from the answer that accepted it.", examples=["0" * 32]),
+]
+
+Limit = Annotated[int, Query(ge=1, le=1000, description="Most entries on the page.")]
+Cursor = Annotated[str | None, Query(max_length=4096, description="`next_cursor` of the page before.")]

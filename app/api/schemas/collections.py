@@ -1,0 +1,102 @@
+"""Collections: named sets of documents made by one model and one splitter."""
+
+import datetime as dt
+from collections.abc import Mapping
+from typing import Self
+
+from pydantic import Field, model_validator
+
+from app.api.schemas import RequestBody, ResponseBody
+from app.domain import Collection, CollectionSettings, SplitterSettings
+
+DEFAULTS = SplitterSettings()
+
+
+class SplitterRequest(RequestBody):
+    """How documents become passages, counted in the encoder's tokens."""
+
+    max_tokens: int = Field(
+        DEFAULTS.max_tokens,
+        ge=32,
+        le=8192,
+        description="Longest passage in tokens, special tokens and title included; "
+        "the encoder's own limit counts where it is smaller.",
+    )
+    overlap_tokens: int = Field(
+        DEFAULTS.overlap_tokens,
+        ge=0,
+        le=4096,
+        description="Tokens that a passage repeats of the one before it; at most half of max_tokens.",
+    )
+
+    @model_validator(mode="after")
+    def _overlap_is_at_most_half(self) -> Self:
+        if self.overlap_tokens > self.max_tokens // 2:
+            raise ValueError(f"overlap_tokens is at most half of max_tokens, here {self.max_tokens // 2}")
+        return self
+
+
+class CollectionRequest(RequestBody):
+    splitter: SplitterRequest = Field(default_factory=SplitterRequest, description="Cannot be changed later.")
+
+    def settings(self) -> CollectionSettings:
+        return CollectionSettings(
+            SplitterSettings(max_tokens=self.splitter.max_tokens, overlap_tokens=self.splitter.overlap_tokens)
+        )
+
+
+class SplitterResponse(ResponseBody):
+    max_tokens: int = Field(description="Longest passage in tokens, special tokens and title included.")
+    overlap_tokens: int = Field(description="Tokens that a passage repeats of the one before it.")
+    version: int = Field(description="Raised when the same text would be split otherwise.")
+
+
+class CollectionResponse(ResponseBody):
+    name: str
+    splitter: SplitterResponse
+    model: str = Field(description="Bi-encoder that makes its vectors.")
+    fingerprint: str = Field(description="Digest of all that decides its vectors; another one is refused.")
+    created_at: dt.datetime
+
+    @classmethod
+    def of(cls, collection: Collection) -> "CollectionResponse":
+        return CollectionResponse(
+            name=collection.name,
+            splitter=SplitterResponse.model_validate(collection.settings.splitter),
+            model=collection.model,
+            fingerprint=collection.fingerprint,
+            created_at=collection.created_at,
+        )
+
+
+class CollectionStatsResponse(ResponseBody):
+    n_documents: int = Field(description="Documents.")
+    n_passages: int = Field(description="Passages of all documents.")
+    n_tokens: int = Field(description="Tokens of all texts.")
+    unknown_share: float = Field(
+        description="Share of tokens that the model cannot read, 0 to 1; high for a language it was not "
+        "made for."
+    )
+    size_bytes: int = Field(description="Stored texts in bytes.")
+
+
+class IndexStatsResponse(ResponseBody):
+    generation: int = Field(description="Number of the published base; 0 if there is none yet.")
+    n_base: int = Field(description="Vectors in the base file.")
+    n_tail: int = Field(description="Newer vectors, searched beside the base.")
+    n_deleted: int = Field(description="Deleted vectors that still take room in the base.")
+    size_bytes: int = Field(description="Index files in bytes.")
+    details: Mapping[str, object] = Field(
+        description="Kind of index and, where it is approximate, its measured recall."
+    )
+
+
+class CollectionDetailsResponse(CollectionResponse):
+    stats: CollectionStatsResponse
+    index: Mapping[str, IndexStatsResponse] = Field(
+        description="By view: `passages` (asymmetric search) and `documents` (symmetric search)."
+    )
+
+
+class CollectionsResponse(ResponseBody):
+    collections: list[CollectionResponse] = Field(description="All, by name.")

@@ -1,0 +1,97 @@
+"""Queries and hits."""
+
+from collections.abc import Mapping
+from typing import Self
+
+from pydantic import Field, model_validator
+
+from app.api.schemas import RequestBody, ResponseBody
+from app.api.schemas.documents import Metadata
+from app.domain import SearchResult
+
+MAX_QUERY_CHARS = 100_000
+"""Seconds of encoding at most."""
+MAX_TOP_K = 1_000
+MAX_PASSAGES_PER_HIT = 20
+COSINE = "Cosine, -1 to 1; greater is nearer. Comparable within one collection, whatever top_k is."
+
+
+class AsymmetricRequest(RequestBody):
+    query: str = Field(max_length=MAX_QUERY_CHARS, description="A question or a few words. Never parsed.")
+    top_k: int = Field(10, ge=1, le=MAX_TOP_K, description="Most documents to return.")
+    passages_per_hit: int = Field(
+        3, ge=1, le=MAX_PASSAGES_PER_HIT, description="Most passages to show of each document."
+    )
+    truncate: bool = Field(
+        True,
+        description="Whether a query beyond the encoder's limit is cut at its end (and reported as "
+        "`truncated`); if not, it is refused with 422.",
+    )
+
+
+class SymmetricRequest(RequestBody):
+    text: str | None = Field(
+        None,
+        max_length=MAX_QUERY_CHARS,
+        description="A text to compare with whole documents. A long one is encoded in windows, none of it "
+        "is cut.",
+    )
+    document_id: str | None = Field(
+        None, max_length=512, description="A document of the collection instead; it is not among its hits."
+    )
+    top_k: int = Field(10, ge=1, le=MAX_TOP_K, description="Most documents to return.")
+
+    @model_validator(mode="after")
+    def _exactly_one(self) -> Self:
+        if (self.text is None) == (self.document_id is None):
+            raise ValueError("give exactly one of text and document_id")
+        return self
+
+
+class PassageHitResponse(ResponseBody):
+    start: int = Field(description="Offset of the first character in the document's text, in code points.")
+    end: int = Field(description="Offset behind the last character, in code points.")
+    text: str = Field(description="The document's text from start to end.")
+    page: int | None = Field(description="1-based page on which it starts; null without pages.")
+    similarity: float = Field(description=COSINE)
+
+
+class HitResponse(ResponseBody):
+    document_id: str
+    title: str | None
+    metadata: Metadata
+    similarity: float = Field(
+        description=f"{COSINE} Of the best passage (asymmetric) or of whole documents (symmetric)."
+    )
+    passages: list[PassageHitResponse] = Field(description="Best first; empty in symmetric search.")
+
+
+class QueryResponse(ResponseBody):
+    n_tokens: int = Field(description="Tokens of the query, special tokens included, before any truncation.")
+    max_tokens: int = Field(description="Most tokens that the encoder takes at a time.")
+    truncated: bool = Field(description="Whether the end of the query was cut off.")
+    n_windows: int = Field(description="Pieces in which it was encoded.")
+
+
+class SearchResponse(ResponseBody):
+    hits: list[HitResponse] = Field(description="By descending similarity, equal ones by document id.")
+    query: QueryResponse
+    generation: int = Field(description="Of the index that was searched.")
+    timings_ms: Mapping[str, float] = Field(
+        description="Milliseconds per stage: encode, retrieve, fetch, and in total.",
+        examples=[{"encode": 2.4, "retrieve": 1.1, "fetch": 0.6, "total": 4.2}],
+    )
+
+    @classmethod
+    def of(cls, result: SearchResult) -> Self:
+        return cls(
+            hits=[HitResponse.model_validate(hit) for hit in result.hits],
+            query=QueryResponse(
+                n_tokens=result.n_query_tokens,
+                max_tokens=result.max_query_tokens,
+                truncated=result.query_truncated,
+                n_windows=result.n_query_windows,
+            ),
+            generation=result.generation,
+            timings_ms=result.timings_ms,
+        )

@@ -1,0 +1,83 @@
+"""/v1/collections/{collection}/search"""
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Body, Request, Response
+
+from app.api.bodies import JsonRoute, json_response
+from app.api.parameters import CollectionName
+from app.api.problems import responses
+from app.api.schemas.searches import AsymmetricRequest, SearchResponse, SymmetricRequest
+from app.api.state import parts
+
+router = APIRouter(prefix="/v1/collections/{collection}/search", tags=["search"], route_class=JsonRoute)
+
+ASYMMETRIC_EXAMPLES: dict[str, Any] = {
+    "question": {
+        "summary": "A question",
+        "value": {"query": "Why did Tesla leave Edison's company?", "top_k": 3},
+    },
+    "words": {
+        "summary": "A few words, one passage each",
+        "value": {"query": "largest rainforest on earth", "top_k": 5, "passages_per_hit": 1},
+    },
+}
+SYMMETRIC_EXAMPLES: dict[str, Any] = {
+    "text": {
+        "summary": "Documents like a text",
+        "value": {"text": "Warsaw is the capital and the largest city of Poland.", "top_k": 3},
+    },
+    "document": {
+        "summary": "More like this document",
+        "value": {"document_id": "Nikola_Tesla/0", "top_k": 3},
+    },
+}
+
+
+@router.post(
+    "/asymmetric",
+    operation_id="search_asymmetric",
+    summary="Find passages that answer a query",
+    response_model=SearchResponse,
+    responses=responses(404, 409, 413, 415),
+)
+def search_asymmetric(
+    request: Request,
+    name: CollectionName,
+    body: Annotated[AsymmetricRequest, Body(openapi_examples=ASYMMETRIC_EXAMPLES)],
+) -> Response:
+    """Compare a short query with the passages of all documents.
+
+    A hit is a document, ranked by its best passage, with offsets into its text. Exactly
+    min(top_k, documents) hits come back; a finished write is seen by the next search.
+    """
+    result = parts(request).search.asymmetric(
+        name,
+        body.query,
+        top_k=body.top_k,
+        passages_per_hit=body.passages_per_hit,
+        truncate=body.truncate,
+    )
+    return json_response(SearchResponse.of(result))
+
+
+@router.post(
+    "/symmetric",
+    operation_id="search_symmetric",
+    summary="Find documents like a text or a document",
+    response_model=SearchResponse,
+    responses=responses(404, 409, 413, 415),
+)
+def search_symmetric(
+    request: Request,
+    name: CollectionName,
+    body: Annotated[SymmetricRequest, Body(openapi_examples=SYMMETRIC_EXAMPLES)],
+) -> Response:
+    """Compare whole texts of one kind: paraphrases, near-duplicates, "more like this".
+
+    Give a text, or the id of a document of the collection, which is then not among its own hits.
+    """
+    result = parts(request).search.symmetric(
+        name, text=body.text, document_id=body.document_id, top_k=body.top_k
+    )
+    return json_response(SearchResponse.of(result))

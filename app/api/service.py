@@ -1,0 +1,113 @@
+"""What runs: health, models and limits."""
+
+from fastapi import APIRouter, Request, Response
+
+from app.api.bodies import json_response
+from app.api.problems import HTTP_KINDS, problem_response, request_id, responses
+from app.api.schemas.models import (
+    LimitsResponse,
+    LiveResponse,
+    ModelResponse,
+    ModelsResponse,
+    ReadyResponse,
+)
+from app.api.schemas.searches import MAX_PASSAGES_PER_HIT, MAX_QUERY_CHARS, MAX_TOP_K
+from app.api.state import Parts, parts
+from app.api.waiting import MAX_WAIT_S
+from app.errors import BifocalError
+
+router = APIRouter(tags=["service"])
+
+MAX_DOCUMENT_ID_BYTES = 512
+
+
+@router.get(
+    "/livez",
+    operation_id="get_liveness",
+    summary="Is the process alive",
+    response_model=LiveResponse,
+    responses=responses(),
+)
+async def get_liveness() -> Response:
+    """200 as soon as the process answers at all."""
+    return json_response(LiveResponse(status="live"))
+
+
+@router.get(
+    "/readyz",
+    operation_id="get_readiness",
+    summary="Can requests be served",
+    response_model=ReadyResponse,
+    responses=responses(),
+)
+def get_readiness(request: Request) -> Response:
+    """200 when the bi-encoder is loaded, the store can be read and a worker is running; else 503."""
+    service = parts(request)
+    checks = {"store": _store(service), "embedder": _embedder(service), "worker": _worker(service)}
+    if all(found == "ok" for found in checks.values()):
+        return json_response(ReadyResponse(status="ready", checks=checks))
+    missing = "; ".join(f"{name}: {found}" for name, found in checks.items() if found != "ok")
+    return problem_response(
+        HTTP_KINDS[503],
+        missing,
+        request_id=request_id(request),
+        headers={"Retry-After": "1"},
+        members={"checks": checks},
+    )
+
+
+@router.get(
+    "/v1/models",
+    operation_id="list_models",
+    summary="Models and limits",
+    response_model=ModelsResponse,
+    responses=responses(),
+)
+def list_models(request: Request) -> Response:
+    """Which model has which role, what runs it, and every limit of the interface."""
+    service = parts(request)
+    model, settings = service.embedder.description, service.settings
+    limits = LimitsResponse(
+        max_body_bytes=settings.max_body_bytes,
+        max_batch=settings.max_batch,
+        max_document_chars=settings.max_document_chars,
+        max_query_chars=MAX_QUERY_CHARS,
+        max_query_tokens=model.max_tokens,
+        max_top_k=MAX_TOP_K,
+        max_passages_per_hit=MAX_PASSAGES_PER_HIT,
+        max_document_id_bytes=MAX_DOCUMENT_ID_BYTES,
+        max_wait_s=MAX_WAIT_S,
+    )
+    embedder = ModelResponse(
+        role="embedder",
+        name=model.name,
+        fingerprint=model.fingerprint,
+        runtime=model.runtime,
+        dimensions=model.dimensions,
+        max_tokens=model.max_tokens,
+        parts=model.parts,
+    )
+    return json_response(ModelsResponse(models=[embedder], limits=limits))
+
+
+def _store(service: Parts) -> str:
+    try:
+        service.rows.data_version()
+    except BifocalError as error:
+        return str(error)
+    return "ok"
+
+
+def _embedder(service: Parts) -> str:
+    try:
+        _ = service.embedder
+    except BifocalError as error:
+        return str(error)
+    return "ok"
+
+
+def _worker(service: Parts) -> str:
+    try:
+        return "ok" if service.rows.worker_alive() else "no worker is running; start `bifocal worker`"
+    except BifocalError as error:
+        return str(error)

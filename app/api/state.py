@@ -1,0 +1,49 @@
+"""What the lifespan builds and the endpoints use."""
+
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import TypedDict, cast
+
+from starlette.requests import HTTPConnection
+
+from app.engine.embedder import Embedder
+from app.errors import BifocalError, ModelUnavailable, Overloaded
+from app.services.search import Search
+from app.settings import Settings
+from app.storage.index import Index
+from app.storage.rows import Rows
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    settings: Settings
+    rows: Rows
+    index: Index
+    loading: Future[Embedder]
+    """Done when the bi-encoder can be used, or with the reason why it never will."""
+
+    @property
+    def embedder(self) -> Embedder:
+        """Raises Overloaded while it is being loaded, ModelUnavailable if that failed."""
+        if not self.loading.done():
+            raise Overloaded("the bi-encoder is still being loaded; try again", retry_after_s=1)
+        error = self.loading.exception()
+        if error is None:
+            return self.loading.result()
+        if isinstance(error, BifocalError):
+            raise ModelUnavailable(str(error)) from error
+        raise ModelUnavailable("the bi-encoder could not be loaded; the log says why") from error
+
+    @property
+    def search(self) -> Search:
+        return Search(self.rows, self.index, self.embedder)
+
+
+class State(TypedDict):
+    """What `request.state` holds."""
+
+    parts: Parts
+
+
+def parts(connection: HTTPConnection) -> Parts:
+    return cast(Parts, connection.state.parts)

@@ -1,0 +1,109 @@
+"""Composition root of the service: settings in, a FastAPI application out.
+
+uvicorn --factory app.main:create_app
+"""
+
+import logging
+import sys
+from collections.abc import AsyncIterator, Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+
+from fastapi import FastAPI
+from fastapi.middleware.cors import CORSMiddleware
+
+from app import __version__
+from app.api import collections, docs_browser, documents, files, jobs, openapi, problems, searches, service
+from app.api.middleware import BodyLimit, Envelope, Faults, Paths
+from app.api.state import Parts, State
+from app.engine.embedder import Embedder
+from app.engine.models import load_embedder
+from app.settings import Settings
+from app.storage.embedded import EmbeddedIndex
+from app.storage.sqlite import SqliteRows
+
+logger = logging.getLogger(__name__)
+
+EXPOSED_HEADERS = ("Location", "Preference-Applied", "Retry-After", "Server-Timing", "X-Request-Id")
+
+
+def create_app(
+    settings: Settings | None = None, *, load: Callable[[Settings], Embedder] = load_embedder
+) -> FastAPI:
+    """The service. Nothing is opened before its lifespan begins.
+
+    Args:
+        settings: read from the environment if not given.
+        load: gives the bi-encoder; runs in a thread while the service already answers `/livez`.
+    """
+    settings = settings or Settings.from_environment()
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[State]:
+        rows = SqliteRows(settings.home / "bifocal.db")
+        index = EmbeddedIndex(rows, settings.home / "indexes", settings)
+        loader = ThreadPoolExecutor(1, thread_name_prefix="load")
+        loading = loader.submit(_load, load, settings)
+        try:
+            yield {"parts": Parts(settings, rows, index, loading)}
+        finally:
+            loader.shutdown()
+            if loading.exception() is None:
+                loading.result().close()
+            index.close()
+            rows.close()
+
+    app = FastAPI(
+        title="Bifocal",
+        version=__version__,
+        lifespan=lifespan,
+        redirect_slashes=False,
+        docs_url=None,
+        redoc_url=None,
+    )
+    problems.install(app)
+    openapi.install(app)
+    for router in (
+        searches.router,
+        documents.router,
+        files.router,
+        collections.router,
+        jobs.router,
+        service.router,
+        docs_browser.router,
+    ):
+        app.include_router(router)
+    _surround(app, settings)
+    return app
+
+
+def _surround(app: FastAPI, settings: Settings) -> None:
+    """The one added last is outermost."""
+    app.add_middleware(Faults)
+    app.add_middleware(BodyLimit, max_bytes=settings.max_body_bytes)
+    app.add_middleware(Paths, root_path=settings.root_path)
+    if settings.cors_origins:
+        app.add_middleware(
+            CORSMiddleware,
+            allow_origins=settings.cors_origins,
+            allow_methods=["GET", "POST", "PUT", "DELETE"],
+            allow_headers=["*"],
+            expose_headers=EXPOSED_HEADERS,
+        )
+    app.add_middleware(Envelope)
+
+
+def _load(load: Callable[[Settings], Embedder], settings: Settings) -> Embedder:
+    try:
+        embedder = load(settings)
+    except Exception:
+        logger.exception("the bi-encoder cannot be loaded")
+        raise
+    logger.info(
+        "bi-encoder loaded name=%s runtime=%s", embedder.description.name, embedder.description.runtime
+    )
+    return embedder
+
+
+if __name__ == "__main__":
+    sys.stdout.write(openapi.rendered(create_app(Settings())))
