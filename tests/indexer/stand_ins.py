@@ -100,11 +100,13 @@ def read_plain_text(source: JobInput) -> list[Document]:
 class Bench:
     """An ingestion over real rows in a folder, with shorthand for jobs of one collection."""
 
-    def __init__(self, folder: Path, *, lease_s: float = LEASE_S) -> None:
+    def __init__(
+        self, folder: Path, *, lease_s: float = LEASE_S, embedder: WordHashEmbedder | None = None
+    ) -> None:
         self.settings = Settings(home=folder, lease_s=lease_s)
         self.rows = SqliteRows(folder / "bifocal.db")
         self.index = VersionIndex(self.rows)
-        self.embedder = WordHashEmbedder()
+        self.embedder = embedder or WordHashEmbedder()
         self.encoder = DocumentEncoder(self.embedder, packaged_tokenizer())
         self.read_files_with(read_plain_text)
         self.collection = self.create_collection("papers")

@@ -25,8 +25,8 @@ from tests.substitutes import WordHashEmbedder
 
 
 class FragileEmbedder(WordHashEmbedder):
-    def __init__(self, delay_s: float) -> None:
-        super().__init__()
+    def __init__(self, delay_s: float, *, fingerprint: str = "word-hash-1") -> None:
+        super().__init__(fingerprint=fingerprint)
         self._delay_s = delay_s
 
     def encode_documents(

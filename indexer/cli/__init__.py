@@ -1,0 +1,1 @@
+"""The command `bifocal`. Reading order: commands, failures, composition, then a module per command."""

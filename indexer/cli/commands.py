@@ -1,0 +1,142 @@
+"""The commands with their arguments.
+
+Each imports what it runs only when it is called: the libraries of models and indexes take seconds to
+import, and `bifocal --help` must not.
+"""
+
+import importlib.metadata
+from typing import Annotated
+
+import typer
+
+from indexer.cli.collections import collections
+from indexer.cli.failures import reported
+from indexer.cli.jobs import jobs
+from indexer.cli.models import models
+
+app = typer.Typer(
+    help="Bifocal: self-hosted semantic search. Settings are BIFOCAL_* variables: see `bifocal settings`.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+app.add_typer(collections)
+app.add_typer(jobs)
+app.add_typer(models)
+
+Host = Annotated[str | None, typer.Option(help="Address to listen on instead of BIFOCAL_HOST.")]
+Port = Annotated[int | None, typer.Option(help="Port to listen on instead of BIFOCAL_PORT.")]
+CollectionName = Annotated[str, typer.Option("--collection", "-c", help="Name of the collection.")]
+Supervised = Annotated[bool, typer.Option("--die-with-parent", hidden=True)]
+
+
+def _print_version(is_asked: bool) -> None:
+    if is_asked:
+        typer.echo(f"bifocal {importlib.metadata.version('bifocal')}")
+        raise typer.Exit
+
+
+@app.callback()
+def root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    pass
+
+
+@app.command()
+def up(
+    host: Host = None,
+    port: Port = None,
+    demo: Annotated[
+        bool, typer.Option("--demo", help="Also index the demo corpus into the collection 'demo'.")
+    ] = False,
+) -> None:
+    """Start the service and its worker, and keep both running until Ctrl-C."""
+    with reported():
+        from indexer.cli import upping
+
+        raise SystemExit(upping.up(host=host, port=port, with_demo=demo))
+
+
+@app.command()
+def serve(
+    host: Host = None,
+    port: Port = None,
+    workers: Annotated[int, typer.Option(min=1, help="Processes that answer requests.")] = 1,
+    die_with_parent: Supervised = False,
+) -> None:
+    """Answer requests. Writes wait until a worker runs, too."""
+    with reported():
+        from indexer.cli import serving
+
+        serving.serve(host=host, port=port, n_processes=workers, is_child=die_with_parent)
+
+
+@app.command()
+def worker(die_with_parent: Supervised = False) -> None:
+    """Work off jobs: read, split, encode, store. A second worker stands by."""
+    with reported():
+        from indexer.cli import working
+
+        working.work(is_child=die_with_parent)
+
+
+@app.command()
+def ingest(
+    paths: Annotated[list[str], typer.Argument(metavar="PATH...", help="Files, folders or patterns.")],
+    collection: CollectionName = "default",
+) -> None:
+    """Read files into a collection. Repeating it is cheap: what did not change costs nothing.
+
+    Ids are paths relative to the folder given, with forward slashes. Exit code 1: a file was rejected.
+    """
+    with reported():
+        from app.settings import Settings
+        from indexer.cli.ingest_run import ingest as run_ingest
+
+        raise SystemExit(run_ingest(Settings.from_environment(), paths, collection_name=collection))
+
+
+@app.command()
+def search(
+    query: Annotated[str, typer.Argument(help="A question, or a text with --symmetric.")],
+    collection: CollectionName = "default",
+    top_k: Annotated[int, typer.Option(min=1, max=1000, help="Documents to show.")] = 5,
+    symmetric: Annotated[bool, typer.Option(help="Find documents that say the same as a text.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Search a collection in this process; no service has to run."""
+    with reported():
+        from app.settings import Settings
+        from indexer.cli import searching
+
+        searching.search(
+            Settings.from_environment(),
+            query,
+            collection_name=collection,
+            top_k=top_k,
+            is_symmetric=symmetric,
+            as_json=as_json,
+        )
+
+
+@app.command()
+def settings(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
+    """Print every setting with its value and meaning."""
+    with reported():
+        from indexer.cli.inspecting import print_settings
+
+        print_settings(as_json=as_json)
+
+
+@app.command()
+def doctor(
+    worker: Annotated[bool, typer.Option("--worker", help="Only whether a worker is alive.")] = False,
+) -> None:
+    """Check the store, the model and the worker. Exit code 1: something needs attention."""
+    with reported():
+        from indexer.cli.inspecting import examine
+
+        raise SystemExit(examine(only_worker=worker))

@@ -1,0 +1,94 @@
+"""Settings to objects for the indexer's side: rows, index, encoder, worker.
+
+Each command takes only what it needs; loading the model takes a second, the rows a few milliseconds.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from app.domain import Collection, CollectionSettings, SplitterSettings
+from app.engine.embedder import Embedder
+from app.engine.models import BiEncoderFiles, find_bi_encoder, load_embedder, load_tokenizer
+from app.errors import CollectionNotFound
+from app.settings import Settings
+from app.storage.embedded import EmbeddedIndex
+from app.storage.rows import Rows
+from app.storage.sqlite import SqliteRows
+from indexer.encoding import DocumentEncoder
+from indexer.ingestion import Ingestion
+from indexer.inputs import InputReader
+from indexer.reading import ReaderProcess
+from indexer.worker import Worker
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    rows: SqliteRows
+    index: EmbeddedIndex
+
+
+@contextmanager
+def open_rows(settings: Settings) -> Iterator[SqliteRows]:
+    rows = SqliteRows(settings.home / "bifocal.db")
+    try:
+        yield rows
+    finally:
+        rows.close()
+
+
+@contextmanager
+def open_store(settings: Settings) -> Iterator[Store]:
+    with open_rows(settings) as rows:
+        index = EmbeddedIndex(rows, settings.home / "indexes", settings)
+        try:
+            yield Store(rows, index)
+        finally:
+            index.close()
+
+
+@contextmanager
+def open_embedder(settings: Settings) -> Iterator[Embedder]:
+    embedder = load_embedder(settings)
+    try:
+        yield embedder
+    finally:
+        embedder.close()
+
+
+@contextmanager
+def open_worker(store: Store, settings: Settings) -> Iterator[Worker]:
+    files = encoder_files(settings)
+    with (
+        open_embedder(settings) as embedder,
+        ReaderProcess(timeout_s=settings.file_timeout_s, memory_bytes=settings.file_memory_bytes) as process,
+    ):
+        encoder = DocumentEncoder(embedder, load_tokenizer(files), document_prompt=files.document_prompt)
+        reader = InputReader(
+            settings, lambda file: process.read(file.name or "", file.body, media_type=file.media_type)
+        )
+        ingestion = Ingestion(store.rows, store.index, encoder, reader)
+        yield Worker(store.rows, store.index, ingestion, settings=settings)
+
+
+def encoder_files(settings: Settings) -> BiEncoderFiles:
+    """What is known of the encoder without loading it."""
+    return find_bi_encoder(settings.embedder, offline=settings.offline)
+
+
+def create_collection(
+    rows: Rows, name: str, settings: Settings, splitter: SplitterSettings
+) -> tuple[Collection, bool]:
+    """For the encoder of these settings; gives (collection, was created)."""
+    files = encoder_files(settings)
+    return rows.create_collection(
+        name, CollectionSettings(splitter), fingerprint=files.fingerprint, model=files.name
+    )
+
+
+def find_or_create_collection(rows: Rows, name: str, settings: Settings) -> Collection:
+    """That collection whatever its settings, or a new one with default settings."""
+    try:
+        return rows.collection(name)
+    except CollectionNotFound:
+        return create_collection(rows, name, settings, SplitterSettings())[0]

@@ -1,0 +1,57 @@
+"""What `bifocal models` does."""
+
+import dataclasses
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+from app.settings import Settings
+from indexer.cli.composition import open_embedder
+from indexer.cli.printing import output, print_fields, print_json
+from indexer.preparation import is_prepared, prepare_embedder
+
+Show = Callable[[str, float], None]
+
+
+def prepare(settings: Settings) -> None:
+    """Say where the compiled encoder is, and make it before where it is missing."""
+    prepare_if_needed(settings)
+    folder = prepare_embedder(settings)
+    output().print(f"{settings.embedder} is ready in {folder}", markup=False, soft_wrap=True)
+
+
+def prepare_if_needed(settings: Settings) -> None:
+    """Compile the encoder where that is not done yet, and show how far it is; silent otherwise."""
+    if not is_prepared(settings):
+        with _progress() as show:
+            prepare_embedder(settings, progress=show)
+
+
+def list_models(settings: Settings, *, as_json: bool) -> None:
+    with open_embedder(settings) as embedder:
+        description = {"role": "bi-encoder", **dataclasses.asdict(embedder.description)}
+    if as_json:
+        print_json([description])
+    else:
+        print_fields(description)
+
+
+@contextmanager
+def _progress() -> Iterator[Show]:
+    """A bar on a terminal, a line per stage elsewhere."""
+    console = output()
+    if not console.is_terminal:
+        shown: set[str] = set()
+
+        def show(stage: str, _share: float) -> None:
+            if stage not in shown:
+                shown.add(stage)
+                console.print(f"Preparing the model: {stage}", markup=False)
+
+        yield show
+        return
+    columns = (TextColumn("Preparing the model: {task.description}"), BarColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=console, transient=True) as bar:
+        task = bar.add_task("", total=1.0)
+        yield lambda stage, share: bar.update(task, description=stage, completed=share)

@@ -1,0 +1,73 @@
+"""`bifocal serve`: the process that answers requests."""
+
+import ipaddress
+import os
+import socket
+
+import uvicorn
+
+from app.settings import Settings
+from indexer.cli.failures import fail
+from indexer.cli.supervision import die_with_parent
+
+
+def serve(*, host: str | None, port: int | None, n_processes: int, is_child: bool) -> None:
+    """Answer requests until a signal comes."""
+    if is_child:
+        die_with_parent()
+    settings = settings_with(host=host, port=port)
+    require_safe_address(settings)
+    uvicorn.run(
+        "app.main:create_app",
+        factory=True,
+        host=settings.host,
+        port=require_free_port(settings.host, settings.port),
+        workers=n_processes,
+        log_level=settings.log_level,
+        access_log=settings.log_level == "debug",
+    )
+
+
+def settings_with(*, host: str | None, port: int | None) -> Settings:
+    """The environment's settings; what was given on the command line goes first, for child processes too."""
+    if host is not None:
+        os.environ["BIFOCAL_HOST"] = host
+    if port is not None:
+        os.environ["BIFOCAL_PORT"] = str(port)
+    return Settings.from_environment()
+
+
+def require_safe_address(settings: Settings) -> None:
+    """Whoever reaches the port may read and change everything: there are no keys."""
+    if is_loopback(settings.host) or settings.insecure:
+        return
+    fail(
+        f"refusing to listen on {settings.host}: the service asks for no key, so everyone who reaches it "
+        "could read and change everything. Listen on 127.0.0.1, behind a proxy that checks who calls; "
+        "or set BIFOCAL_INSECURE=true if the network itself is closed"
+    )
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach it."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def require_free_port(host: str, port: int) -> int:
+    """The port, or a free one for 0. Ends the command where it is taken."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+        except OSError as error:
+            fail(
+                f"cannot listen on {host} port {port}: {error.strerror}; "
+                "choose another with --port or BIFOCAL_PORT"
+            )
+        return int(probe.getsockname()[1])
