@@ -212,3 +212,38 @@ def test_documents_are_found_by_each_of_their_words(
                 assert document_id in library.find(word)
     library.writer.close()
     library.rows.close()
+
+
+steps = st.lists(
+    st.tuples(st.just("put"), st.integers(0, 5), st.sets(st.sampled_from("uvwxyz"), min_size=1))
+    | st.tuples(st.just("delete"), st.integers(0, 5), st.just(set[str]()))
+    | st.tuples(st.sampled_from(["apply", "commit", "restart"]), st.just(0), st.just(set[str]())),
+    max_size=12,
+)
+
+
+@given(steps)
+@settings(deadline=None, max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_any_history_gives_what_the_texts_say(
+    tmp_path_factory: pytest.TempPathFactory, history: list[tuple[str, int, set[str]]]
+) -> None:
+    library = open_library(tmp_path_factory.mktemp("history"))
+    words_of: dict[str, set[str]] = {}
+    for step, number, words in history:
+        document_id = f"d{number}"
+        if step == "put":
+            words_of[document_id] = words
+            library.put({document_id: " ".join(sorted(words))})
+        elif step == "delete":
+            words_of.pop(document_id, None)
+            library.delete(document_id)
+        elif step == "restart":
+            library.another_writer()
+        else:
+            getattr(library.writer, step)()
+        for word in "uz":
+            expected = {document_id for document_id, words in words_of.items() if word in words}
+            for reader in (library.reader, library.another_reader()):
+                assert sorted(library.find(word, reader=reader)) == sorted(expected)
+    library.writer.close()
+    library.rows.close()

@@ -1,5 +1,6 @@
 """Follows the rows into Tantivy's files. Used by the one worker process."""
 
+import contextlib
 import errno
 import logging
 import os
@@ -66,9 +67,12 @@ class LexicalWriter:
         self._write(commit_after=1)
 
     def close(self) -> None:
-        """What waits for a commit is dropped: the rows have it."""
+        """What waits for a commit is dropped: the rows have it. Returns when nothing writes to the files."""
         with self._lock:
-            self._writer = None
+            writer, self._writer = self._writer, None
+            if writer is not None:
+                with contextlib.suppress(ValueError):  # a merge that failed is done again
+                    writer.wait_merging_threads()
 
     def __enter__(self) -> Self:
         return self
