@@ -7,6 +7,7 @@ BifocalError
 |   |-- BadDocument               id, text, title or metadata outside what is allowed
 |   |-- BadFile                   unreadable, encrypted, unsupported or damaged file
 |   |-- BadVector                 an embedding that is not finite or is zero
+|   |-- BadFilter                 a condition on metadata that means nothing or is too large
 |   `-- BadCursor                 a cursor that this listing did not give out
 |-- NotFound
 |   |-- CollectionNotFound
@@ -61,6 +62,10 @@ class BadFile(InvalidInput):
 
 
 class BadVector(InvalidInput):
+    pass
+
+
+class BadFilter(InvalidInput):
     pass
 
 

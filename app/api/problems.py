@@ -37,6 +37,7 @@ KINDS: Mapping[type[errors.BifocalError], Kind] = {
     errors.BadDocument: Kind(422, "bad-document", "Document is outside of what is allowed"),
     errors.BadFile: Kind(422, "bad-file", "File cannot be read"),
     errors.BadVector: Kind(422, "bad-vector", "Text has no usable embedding"),
+    errors.BadFilter: Kind(422, "bad-filter", "Filter is not allowed"),
     errors.BadCursor: Kind(422, "bad-cursor", "Cursor is not of this listing"),
     errors.CollectionNotFound: Kind(404, "collection-not-found", "No such collection"),
     errors.DocumentNotFound: Kind(404, "document-not-found", "No such document"),
