@@ -8,6 +8,7 @@ import uvicorn
 
 from app.settings import Settings
 from indexer.cli.failures import fail
+from indexer.cli.logs import log_config
 from indexer.cli.supervision import die_with_parent
 
 
@@ -23,7 +24,7 @@ def serve(*, host: str | None, port: int | None, n_processes: int, is_child: boo
         host=settings.host,
         port=require_free_port(settings.host, settings.port),
         workers=n_processes,
-        log_level=settings.log_level,
+        log_config=log_config(settings),
         access_log=settings.log_level == "debug",
     )
 

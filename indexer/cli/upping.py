@@ -24,11 +24,11 @@ def up(*, host: str | None, port: int | None, with_demo: bool) -> int:
     require_safe_address(settings)
     free_port = require_free_port(settings.host, settings.port)
     settings = settings_with(host=settings.host, port=free_port)
+    _prepare(settings)
+    job_ids = demo.submit(settings) if with_demo else []
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, lambda *_: stop.set())
-    _prepare(settings)
-    job_ids = demo.submit(settings) if with_demo else []
     console = output()
     is_well = supervise(
         [Child(name, [sys.executable, "-m", "indexer", command, "--die-with-parent"])

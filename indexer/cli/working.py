@@ -1,15 +1,13 @@
 """`bifocal worker`: the process that works off jobs."""
 
-import logging
+import logging.config
 import signal
-import sys
 import threading
 
 from app.settings import Settings
 from indexer.cli.composition import open_store, open_worker
+from indexer.cli.logs import log_config
 from indexer.cli.supervision import die_with_parent
-
-LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s %(message)s"
 
 
 def work(*, is_child: bool) -> None:
@@ -20,6 +18,6 @@ def work(*, is_child: bool) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
     settings = Settings.from_environment()
-    logging.basicConfig(level=settings.log_level.upper(), format=LOG_FORMAT, stream=sys.stderr)
+    logging.config.dictConfig(log_config(settings))
     with open_store(settings) as store, open_worker(store, settings) as worker:
         worker.run(stop)
