@@ -1,0 +1,219 @@
+"""The owner of a model under concurrent calls, with a network that can be held and told to fail."""
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from app.engine.batching import BatchingOwner, cut_batches, padded_length
+from app.engine.tokenizer import Ids
+from app.errors import ModelUnavailable, Overloaded
+
+PATIENCE_S = 30
+"""Until a test that hangs fails; no test takes nearly as long."""
+POISON = 666
+MAX_QUEUE = 8
+
+
+class SummingNetwork:
+    """Gives each sequence (sum of its ids, its length); waits while held; fails on POISON."""
+
+    def __init__(self) -> None:
+        self.open = threading.Event()
+        self.open.set()
+        self.begun = threading.Semaphore(0)
+        self.shapes: list[tuple[int, ...]] = []
+
+    def forward(self, ids: NDArray[np.int64], mask: NDArray[np.int64]) -> NDArray[np.float32]:
+        self.shapes.append(ids.shape)
+        self.begun.release()
+        assert self.open.wait(PATIENCE_S)
+        if (ids == POISON).any():
+            raise ArithmeticError("poisoned")
+        return np.stack([(ids * mask).sum(axis=1), mask.sum(axis=1)], axis=1).astype(np.float32)
+
+
+def sequence(*ids: int) -> Ids:
+    return np.array(ids, dtype=np.int32)
+
+
+def expected(sequences: Sequence[Ids]) -> list[list[float]]:
+    return [[float(s.sum()), float(len(s))] for s in sequences]
+
+
+@pytest.fixture
+def network() -> SummingNetwork:
+    return SummingNetwork()
+
+
+@pytest.fixture
+def owner(network: SummingNetwork) -> Iterator[BatchingOwner]:
+    made = make_owner(network)
+    yield made
+    network.open.set()
+    made.close()
+
+
+def make_owner(network: SummingNetwork, *, n_lanes: int = 1, max_batch_tokens: int = 128) -> BatchingOwner:
+    return BatchingOwner(
+        network.forward,
+        n_lanes=n_lanes,
+        dimensions=2,
+        pad_id=0,
+        max_tokens=100,
+        max_batch_tokens=max_batch_tokens,
+        max_queue=MAX_QUEUE,
+    )
+
+
+@pytest.fixture
+def in_background() -> Iterator[Callable[..., Future[NDArray[np.float32]]]]:
+    with ThreadPoolExecutor(32) as pool:
+        yield pool.submit
+
+
+def hold(
+    network: SummingNetwork, owner: BatchingOwner, in_background: Callable[..., Future[NDArray[np.float32]]]
+) -> Future[NDArray[np.float32]]:
+    """Keep the owner busy with one call, so that what comes next waits."""
+    network.open.clear()
+    held = in_background(owner.encode, [sequence(1)])
+    assert network.begun.acquire(timeout=PATIENCE_S)
+    return held
+
+
+def wait_until_queued(owner: BatchingOwner, n: int) -> None:
+    for _ in range(PATIENCE_S * 1000):
+        if len(owner._waiting) == n:
+            return
+        threading.Event().wait(0.001)
+    pytest.fail(f"{len(owner._waiting)} calls wait, not {n}")
+
+
+def test_vectors_come_in_the_order_of_the_sequences(owner: BatchingOwner) -> None:
+    sequences = [sequence(*range(n)) for n in (3, 40, 1, 17, 90)]
+    assert owner.encode(sequences).tolist() == expected(sequences)
+
+
+def test_calls_that_wait_share_a_batch(
+    network: SummingNetwork, owner: BatchingOwner, in_background: Callable[..., Future[NDArray[np.float32]]]
+) -> None:
+    held = hold(network, owner, in_background)
+    waiting = [in_background(owner.encode, [sequence(n)]) for n in range(2, 6)]
+    wait_until_queued(owner, 4)
+    network.open.set()
+    assert sorted(f.result(PATIENCE_S).tolist() for f in waiting) == [
+        [[n, 1.0]] for n in (2.0, 3.0, 4.0, 5.0)
+    ]
+    assert held.result(PATIENCE_S).tolist() == [[1, 1]]
+    assert network.shapes == [(1, 16), (4, 16)]
+
+
+def test_call_beyond_the_queue_is_refused_at_once_and_the_queue_recovers(
+    network: SummingNetwork, owner: BatchingOwner, in_background: Callable[..., Future[NDArray[np.float32]]]
+) -> None:
+    hold(network, owner, in_background)
+    waiting = [in_background(owner.encode, [sequence(1), sequence(2)]) for _ in range(MAX_QUEUE // 2)]
+    wait_until_queued(owner, MAX_QUEUE // 2)
+    with pytest.raises(Overloaded, match="8 texts wait for the model already, at most 8 may") as caught:
+        owner.encode([sequence(3)])
+    assert caught.value.retry_after_s >= 1
+    network.open.set()
+    for future in waiting:
+        assert future.result(PATIENCE_S).tolist() == [[1, 1], [2, 1]]
+    assert owner.encode([sequence(3)]).tolist() == [[3, 1]]
+
+
+def test_error_reaches_only_the_call_it_belongs_to(
+    network: SummingNetwork, owner: BatchingOwner, in_background: Callable[..., Future[NDArray[np.float32]]]
+) -> None:
+    hold(network, owner, in_background)
+    good = in_background(owner.encode, [sequence(2)])
+    bad = in_background(owner.encode, [sequence(POISON)])
+    also_good = in_background(owner.encode, [sequence(3)])
+    wait_until_queued(owner, 3)
+    network.open.set()
+    assert good.result(PATIENCE_S).tolist() == [[2, 1]]
+    assert also_good.result(PATIENCE_S).tolist() == [[3, 1]]
+    with pytest.raises(ArithmeticError, match="poisoned"):
+        bad.result(PATIENCE_S)
+    assert owner.encode([sequence(4)]).tolist() == [[4, 1]]
+
+
+def test_call_larger_than_the_queue_is_done_and_lets_others_through(
+    network: SummingNetwork, owner: BatchingOwner, in_background: Callable[..., Future[NDArray[np.float32]]]
+) -> None:
+    network.open.clear()
+    sequences = [sequence(n) for n in range(20 * MAX_QUEUE)]
+    bulk = in_background(owner.encode, sequences)
+    assert network.begun.acquire(timeout=PATIENCE_S)
+    single = in_background(owner.encode, [sequence(7)])
+    wait_until_queued(owner, 2)
+    network.open.set()
+    assert single.result(PATIENCE_S).tolist() == [[7, 1]]
+    assert bulk.result(PATIENCE_S).tolist() == expected(sequences)
+
+
+def test_second_large_call_at_the_same_time_is_refused(
+    network: SummingNetwork, owner: BatchingOwner, in_background: Callable[..., Future[NDArray[np.float32]]]
+) -> None:
+    network.open.clear()
+    sequences = [sequence(n) for n in range(2 * MAX_QUEUE)]
+    bulk = in_background(owner.encode, sequences)
+    assert network.begun.acquire(timeout=PATIENCE_S)
+    with pytest.raises(Overloaded, match="another large batch"):
+        owner.encode(sequences)
+    network.open.set()
+    assert bulk.result(PATIENCE_S).tolist() == expected(sequences)
+    assert owner.encode(sequences).tolist() == expected(sequences)
+
+
+def test_close_finishes_what_waits_and_refuses_what_comes(
+    network: SummingNetwork, in_background: Callable[..., Future[NDArray[np.float32]]]
+) -> None:
+    owner = make_owner(network)
+    held = hold(network, owner, in_background)
+    waiting = in_background(owner.encode, [sequence(2)])
+    wait_until_queued(owner, 1)
+    closing = in_background(owner.close)
+    network.open.set()
+    closing.result(PATIENCE_S)
+    assert held.result(PATIENCE_S).tolist() == [[1, 1]]
+    assert waiting.result(PATIENCE_S).tolist() == [[2, 1]]
+    with pytest.raises(ModelUnavailable, match="shut down"):
+        owner.encode([sequence(3)])
+    owner.close()
+
+
+def test_nothing_is_computed_for_no_sequences(network: SummingNetwork, owner: BatchingOwner) -> None:
+    assert owner.encode([]).shape == (0, 2)
+    assert network.shapes == []
+
+
+def test_padding_never_exceeds_what_the_model_takes(network: SummingNetwork, owner: BatchingOwner) -> None:
+    owner.encode([sequence(*range(99))])
+    assert network.shapes == [(1, 100)]
+
+
+def test_many_callers_on_several_lanes_get_their_own_vectors(network: SummingNetwork) -> None:
+    owner = make_owner(network, n_lanes=3, max_batch_tokens=64)
+    calls = [[sequence(*range(i % 50 + j)) for j in range(1, 3)] for i in range(200)]
+    with ThreadPoolExecutor(4) as pool:
+        for call, vectors in zip(calls, pool.map(owner.encode, calls), strict=True):
+            assert vectors.tolist() == expected(call)
+    owner.close()
+
+
+@given(lengths=st.lists(st.integers(1, 256), max_size=60), budget=st.integers(64, 4096))
+def test_batches_hold_every_sequence_once_within_the_budget(lengths: list[int], budget: int) -> None:
+    batches = list(cut_batches(lengths, max_batch_tokens=budget))
+    assert sorted(i for rows in batches for i in rows) == list(range(len(lengths)))
+    for rows in batches:
+        longest = padded_length(max(lengths[i] for i in rows))
+        assert len(rows) == 1 or len(rows) * longest <= budget
+        assert all(2 * padded_length(lengths[i]) >= longest for i in rows)
