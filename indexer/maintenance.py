@@ -1,5 +1,6 @@
 """What keeps the store small and fast, done beside the jobs so that no write waits for it."""
 
+import datetime as dt
 import logging
 import threading
 from collections.abc import Iterator
@@ -16,6 +17,8 @@ ROUND_S = 1.0
 PURGED_PER_ROUND = 2_000
 """Documents of dropped collections; few, because jobs cannot write meanwhile."""
 STOP_WAIT_S = 20.0
+JOBS_KEPT = dt.timedelta(days=7)
+"""With the outcomes of each input, after their end."""
 
 
 class _Interrupted(Exception):
@@ -57,6 +60,7 @@ class Maintenance:
         for key in self._rows.purge_dropped(limit=PURGED_PER_ROUND):
             self._index.drop(key)
             logger.info("dropped collection removed collection_key=%d", key)
+        self._rows.prune_jobs(finished_before=dt.datetime.now(dt.UTC) - JOBS_KEPT)
         version = self._rows.data_version()
         if version == self._seen_version:
             return

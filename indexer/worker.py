@@ -8,7 +8,7 @@ import threading
 import time
 import uuid
 
-from app.domain import JobState
+from app.domain import Collection, JobState
 from app.errors import (
     BifocalError,
     Conflict,
@@ -51,20 +51,23 @@ class Worker:
         self._n_failures = 0
         self.name = f"{platform.node()}-{os.getpid()}-{uuid.uuid4().hex[:8]}"
 
-    def run(self, stop: threading.Event) -> None:
+    def run(self, stop: threading.Event) -> bool:
         """Work until `stop` is set, then give back what is unfinished.
 
         Stopping takes at most one call of the model; the job goes on later from its last stored outcome.
+        False: this worker was silent for so long that another took over, and must let go of the index.
         """
-        while self._take_lease(stop):
-            heartbeat = Heartbeat(self._rows, self.name, lease_s=self._lease_s)
-            maintenance = Maintenance(self._rows, self._index)
-            try:
-                with heartbeat.beating(), maintenance.running():
-                    self._work(stop, heartbeat)
-            finally:
-                self._rows.worker_release(self.name)
-                logger.info("worker stopped worker=%s", self.name)
+        if not self._take_lease(stop):
+            return True
+        heartbeat = Heartbeat(self._rows, self.name, lease_s=self._lease_s)
+        maintenance = Maintenance(self._rows, self._index)
+        try:
+            with heartbeat.beating(), maintenance.running():
+                self._work(stop, heartbeat)
+        finally:
+            self._rows.worker_release(self.name)
+            logger.info("worker stopped worker=%s", self.name)
+        return not heartbeat.is_lost
 
     def _take_lease(self, stop: threading.Event) -> bool:
         """Wait until no other worker lives. False: stopped before that."""
@@ -121,7 +124,9 @@ class Worker:
         except FingerprintMismatch as error:
             self._fail(claimed, str(error))
         except (Conflict, NotFound) as error:
-            self._leave(claimed, error)
+            logger.info("job left job=%s: %s", job.id, error)
+            if not heartbeat.is_lost:
+                self._show_what_is_stored(claimed.collection)
         except Exception as error:  # whatever one job does, the next one must get its turn
             if _is_of_machine(error):
                 self._rows.release_job(job.id, self.name)
@@ -131,13 +136,12 @@ class Worker:
         else:
             logger.info("job done job=%s seconds=%.3f", job.id, time.monotonic() - began)
 
-    def _leave(self, claimed: ClaimedJob, error: BifocalError) -> None:
-        """Cancelled, taken over, or its collection is gone: what is stored stays and becomes visible."""
-        logger.info("job left job=%s: %s", claimed.job.id, error)
+    def _show_what_is_stored(self, collection: Collection) -> None:
+        """Of a job that was cancelled: what it stored stays."""
         try:
-            self._index.apply(claimed.collection)
+            self._index.apply(collection)
         except NotFound:
-            logger.debug("collection is gone collection=%s", claimed.collection.name)
+            logger.debug("collection is gone collection=%s", collection.name)
 
     def _fail(self, claimed: ClaimedJob, message: str) -> None:
         logger.error("job failed job=%s: %s", claimed.job.id, message)

@@ -33,13 +33,13 @@ def examine(*, only_worker: bool) -> int:
     for name, examination in examinations.items():
         try:
             console.print(f"{name}: {examination(settings)}", markup=False, soft_wrap=True)
-        except (BifocalError, OSError) as error:
+        except (_NotWell, BifocalError, OSError) as error:
             console.print(f"{name}: NOT WELL: {error}", markup=False, soft_wrap=True)
             is_well = False
     return 0 if is_well else FAILED
 
 
-class _NotWell(BifocalError):
+class _NotWell(Exception):
     pass
 
 

@@ -40,7 +40,8 @@ class WorkerOnDemand:
         """
         if self._failure is not None:
             raise self._failure
-        if self._thread is None and not self._store.rows.worker_alive():
+        is_working = self._thread is not None and self._thread.is_alive()
+        if not is_working and not self._store.rows.worker_alive():
             worker = self._resources.enter_context(open_worker(self._store, self._settings))
             self._thread = threading.Thread(target=self._run, args=[worker], name="worker")
             self._thread.start()

@@ -6,6 +6,7 @@ import threading
 
 from app.settings import Settings
 from indexer.cli.composition import open_store, open_worker
+from indexer.cli.failures import fail
 from indexer.cli.logs import log_config
 from indexer.cli.supervision import die_with_parent
 
@@ -20,4 +21,5 @@ def work(*, is_child: bool) -> None:
     settings = Settings.from_environment()
     logging.config.dictConfig(log_config(settings))
     with open_store(settings) as store, open_worker(store, settings) as worker:
-        worker.run(stop)
+        if not worker.run(stop):
+            fail("this worker was silent for so long that another one took over")

@@ -1,11 +1,13 @@
+import datetime as dt
 import logging
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
 
-from app.domain import Job, JobState, OutcomeStatus
+from app.domain import Collection, Job, JobState, OutcomeStatus
+from app.errors import JobNotFound, StorageDamaged
 from app.storage.sqlite import SqliteRows
 from indexer.ingestion import Ingestion
 from indexer.inputs import InputReader
@@ -184,3 +186,71 @@ def test_maintenance_looks_at_collections_only_after_a_commit(bench: Bench) -> N
     submit(bench, "text")
     maintenance.round()
     assert bench.index.maintained == ["papers", "papers"]
+
+
+def test_maintenance_forgets_old_jobs_with_their_outcomes(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = submit(bench, "text")
+    bench.process_next()
+    Maintenance(bench.rows, bench.index).round()
+    assert state(bench, job) is JobState.SUCCEEDED
+    monkeypatch.setattr("indexer.maintenance.JOBS_KEPT", dt.timedelta(0))
+    Maintenance(bench.rows, bench.index).round()
+    with pytest.raises(JobNotFound):
+        bench.rows.job(job.id)
+
+
+def test_maintenance_in_one_collection_that_fails_does_not_keep_it_from_others(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench.create_collection("a damaged one")
+    maintain = bench.index.maintain
+
+    def fail(collection: Collection, **options: object) -> bool:
+        if collection.name == "a damaged one":
+            raise StorageDamaged("a file is not what it should be")
+        return maintain(collection)
+
+    monkeypatch.setattr(bench.index, "maintain", fail)
+    Maintenance(bench.rows, bench.index).round()
+    assert bench.index.maintained == ["papers"]
+
+
+def test_a_rebuild_is_interrupted_when_the_worker_stops(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    began = threading.Event()
+
+    def endless(_: Collection, *, progress: Callable[[str, float], None]) -> bool:
+        began.set()
+        while True:
+            progress("training", 0.5)
+
+    monkeypatch.setattr(bench.index, "maintain", endless)
+    with working(bench):
+        assert began.wait(30)
+    assert not bench.rows.worker_alive()
+
+
+def test_a_worker_that_another_one_replaced_stops_and_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was silent for longer than its lease, as a suspended process is."""
+    bench = Bench(tmp_path, lease_s=0.2)
+    worker = Worker(bench.rows, bench.index, bench.ingestion, settings=bench.settings)
+    renew = bench.rows.worker_heartbeat
+
+    def silent(name: str, *, lease_s: float) -> bool:
+        return renew(name, lease_s=lease_s) if name != worker.name else not bench.rows.worker_alive()
+
+    results = []
+    thread = threading.Thread(target=lambda: results.append(worker.run(threading.Event())))
+    thread.start()
+    wait_until(bench.rows.worker_alive)
+    monkeypatch.setattr(bench.rows, "worker_heartbeat", silent)
+    wait_until(lambda: renew("another", lease_s=60))
+    thread.join(30)
+    assert results == [False]
+    assert not renew("a third", lease_s=60)
+    bench.close()
