@@ -12,13 +12,17 @@ from app.storage.embedded.selection import Positions, Selection
 from app.storage.index import Scores
 from app.storage.rows import Vectors
 
-EXACT_COUNT = 10_000
-"""So few selected vectors are all scored: cheaper than probing the many lists that hold them."""
+EXACT_COUNT = 5_000
+"""So few selected vectors are all scored: no list need be missed, and it costs what probing many would."""
+
+MAX_PROBE_FACTOR = 8
+"""Under a filter, the matches nearest to a query are further off: among as many others as the filter
+drops. So more lists are probed, in proportion to the root of that."""
 
 CANDIDATES_PER_RESULT = 4
 """At least; more where tuning asks for more."""
 
-RESIDENT_BYTES = 128 * 2**20
+RESIDENT_BYTES = 256 * 2**20
 """Of the mapped vectors, before their pages are given back to the system's cache."""
 
 FAULT_BYTES = 64 * 2**10
@@ -84,7 +88,8 @@ class ApproximateSearch:
     ) -> Positions:
         """Probe more lists until they hold enough; all lists hold all that are selected."""
         faiss.omp_set_num_threads(SEARCH_THREADS)
-        n_probes = self._n_probes
+        factor = min(MAX_PROBE_FACTOR, (selection.n / selection.n_selected) ** 0.5)
+        n_probes = min(round(factor * self._n_probes), self._index.nlist)
         while True:
             parameters = faiss.IVFSearchParameters(sel=selector(selection), nprobe=n_probes)
             _, positions = self._index.search(query[np.newaxis], n_candidates, params=parameters)

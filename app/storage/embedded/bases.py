@@ -51,6 +51,7 @@ class Approximation:
     n_probes: int
     n_candidates: int
     recall_at_10: float
+    recall_at_100: float
 
 
 @dataclass(frozen=True, slots=True)

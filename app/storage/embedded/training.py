@@ -11,10 +11,10 @@ from app.storage.embedded.approximate import MappedVectors
 MAX_LISTS = 8192
 """Finding the nearest lists is a scan over their centroids: twice as many would cost more than they save."""
 
-SAMPLE_PER_LIST = 48
+SAMPLE_PER_LIST = 40
 """k-means wants at least 39."""
 
-ITERATIONS = 8
+ITERATIONS = 6
 SEED = 1
 
 
