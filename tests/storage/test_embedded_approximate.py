@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from app.domain import Collection, Document, Passage
 from app.settings import Settings
-from app.storage.embedded import EmbeddedIndex
 from app.storage.embedded.approximate import RESIDENT_BYTES, MappedVectors
+from app.storage.embedded.dense import DenseIndex
 from app.storage.embedded.selection import DocumentMask
 from app.storage.rows import EncodedDocument
 from app.storage.sqlite import SqliteRows
@@ -61,8 +61,8 @@ class Large:
         with_base.close()
         write(self.rows, self.books, *(document(N_DOCUMENTS + i) for i in range(5)), *("d7", "d8"))
 
-    def open_index(self) -> EmbeddedIndex:
-        return EmbeddedIndex(self.rows, self.folder / "index", Settings(compact_tail=1000, exact_limit=1000))
+    def open_index(self) -> DenseIndex:
+        return DenseIndex(self.rows, self.folder / "index", Settings(compact_tail=1000, exact_limit=1000))
 
     def truth(self, query: Vectors32, allowed: set[int] | None = None) -> Truth:
         return exhaustive(self.rows, self.books, "passages", query, allowed=allowed)
@@ -76,7 +76,7 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Large]:
 
 
 @pytest.fixture
-def index(large: Large) -> Iterator[EmbeddedIndex]:
+def index(large: Large) -> Iterator[DenseIndex]:
     index = large.open_index()
     yield index
     index.close()
@@ -89,7 +89,7 @@ def share_found(found: NDArray[np.int64], truth: NDArray[np.int64]) -> float:
     return float(np.isin(truth, found).mean())
 
 
-def test_ten_nearest_are_nearly_always_found(large: Large, index: EmbeddedIndex) -> None:
+def test_ten_nearest_are_nearly_always_found(large: Large, index: DenseIndex) -> None:
     found = [index.nearest(large.books, "passages", query, depth=10) for query in QUERIES]
     truths = [large.truth(query).keys[:10] for query in QUERIES]
     assert not any(candidates.is_exact for candidates in found)
@@ -97,7 +97,7 @@ def test_ten_nearest_are_nearly_always_found(large: Large, index: EmbeddedIndex)
     assert np.mean(shares) >= 0.97
 
 
-def test_scores_are_exact_and_descend(large: Large, index: EmbeddedIndex) -> None:
+def test_scores_are_exact_and_descend(large: Large, index: DenseIndex) -> None:
     for query in QUERIES[:10]:
         found = index.nearest(large.books, "passages", query, depth=50)
         truth = large.truth(query)
@@ -106,7 +106,7 @@ def test_scores_are_exact_and_descend(large: Large, index: EmbeddedIndex) -> Non
         assert (np.diff(found.scores) <= 0).all()
 
 
-def test_statistics_tell_the_recall_measured_when_it_was_built(large: Large, index: EmbeddedIndex) -> None:
+def test_statistics_tell_the_recall_measured_when_it_was_built(large: Large, index: DenseIndex) -> None:
     details = index.stats(large.books, "passages").details
     assert details["kind"] == "approximate"
     recall = details["recall_at_10"]
@@ -115,14 +115,14 @@ def test_statistics_tell_the_recall_measured_when_it_was_built(large: Large, ind
 
 
 @pytest.mark.parametrize("depth", [1, 1000, 15_900, 16_120, 20_000])
-def test_any_depth_is_filled_while_there_are_matches(large: Large, index: EmbeddedIndex, depth: int) -> None:
+def test_any_depth_is_filled_while_there_are_matches(large: Large, index: DenseIndex, depth: int) -> None:
     n_live = (N_DOCUMENTS + 5 - 2) * N_PASSAGES
     found = index.nearest(large.books, "passages", QUERIES[0], depth=depth)
     assert found.keys.size == np.unique(found.keys).size == min(depth, n_live)
 
 
 @pytest.mark.parametrize("share", [0.0, 0.0025, 0.01, 0.1, 0.5, 0.9, 1.0])
-def test_filters_apply_before_ranking(large: Large, index: EmbeddedIndex, share: float) -> None:
+def test_filters_apply_before_ranking(large: Large, index: DenseIndex, share: float) -> None:
     keys = [stored.key for stored in large.rows.documents(large.books.key, limit=1000)]
     n_allowed = round(share * len(keys))
     allowed = set(np.random.default_rng(1).permutation(keys)[:n_allowed].tolist())
@@ -139,14 +139,14 @@ def test_filters_apply_before_ranking(large: Large, index: EmbeddedIndex, share:
     assert np.mean(shares) >= 0.97
 
 
-def test_few_matches_are_ranked_exactly(large: Large, index: EmbeddedIndex) -> None:
+def test_few_matches_are_ranked_exactly(large: Large, index: DenseIndex) -> None:
     key = large.rows.document(large.books.key, "d5").key
     found = index.nearest(large.books, "passages", QUERIES[0], depth=10, allowed=DocumentMask.of([key]))
     assert found.is_exact
     assert_is_top(found, large.truth(QUERIES[0], {key}), 10)
 
 
-def test_deleted_vectors_are_not_found(large: Large, index: EmbeddedIndex) -> None:
+def test_deleted_vectors_are_not_found(large: Large, index: DenseIndex) -> None:
     live = {stored.key for stored in large.rows.documents(large.books.key, limit=1000)}
     for i in (7, 8):
         for vector in document(i).passage_vectors[:5].astype(np.float32):
@@ -154,14 +154,14 @@ def test_deleted_vectors_are_not_found(large: Large, index: EmbeddedIndex) -> No
             assert set(found.document_keys.tolist()) <= live
 
 
-def test_similarities_are_exact(large: Large, index: EmbeddedIndex) -> None:
+def test_similarities_are_exact(large: Large, index: DenseIndex) -> None:
     truth = large.truth(QUERIES[0])
     found = index.similarities(large.books, "passages", QUERIES[0], truth.keys[::50].tolist())
     np.testing.assert_allclose(found, truth.scores[::50], atol=TOLERANCE)
 
 
 @pytest.mark.parametrize("name", ["candidates.faiss", "vectors.f16"])
-def test_every_flipped_bit_is_found_by_a_full_check(large: Large, index: EmbeddedIndex, name: str) -> None:
+def test_every_flipped_bit_is_found_by_a_full_check(large: Large, index: DenseIndex, name: str) -> None:
     assert index.damages(large.books) == []
     (base,) = (large.folder / "index" / str(large.books.key)).glob("passages-*")
     intact = (base / name).read_bytes()

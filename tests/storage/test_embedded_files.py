@@ -15,7 +15,7 @@ import pytest
 from app.domain import View
 from app.errors import StorageError
 from app.settings import Settings
-from app.storage.embedded import EmbeddedIndex
+from app.storage.embedded.dense import DenseIndex
 from app.storage.rows import EncodedDocument, Generation
 from app.storage.sqlite import SqliteRows
 from tests.storage.building import encoded, make_collection, write
@@ -34,9 +34,9 @@ class Store:
         self.rows = self._rows(SqliteRows)
         self.books = make_collection(self.rows)
 
-    def open_index(self, rows_class: type[SqliteRows] = SqliteRows) -> EmbeddedIndex:
+    def open_index(self, rows_class: type[SqliteRows] = SqliteRows) -> DenseIndex:
         """With its own handle on the rows, as another process has."""
-        index = EmbeddedIndex(self._rows(rows_class), self.folder / "index", Settings(compact_tail=1))
+        index = DenseIndex(self._rows(rows_class), self.folder / "index", Settings(compact_tail=1))
         self._opened.callback(index.close)
         return index
 
@@ -50,7 +50,7 @@ class Store:
     def truth(self, view: View = "passages") -> Truth:
         return exhaustive(self.rows, self.books, view, QUERY)
 
-    def assert_finds_the_truth(self, *handles: EmbeddedIndex, view: View = "passages") -> None:
+    def assert_finds_the_truth(self, *handles: DenseIndex, view: View = "passages") -> None:
         for handle in handles:
             assert_is_top(handle.nearest(self.books, view, QUERY, depth=100), self.truth(view), 100)
 
@@ -213,7 +213,7 @@ MAINTAIN_UNTIL_KILLED = """
     import os, signal, sys
     from pathlib import Path
     from app.settings import Settings
-    from app.storage.embedded import EmbeddedIndex
+    from app.storage.embedded.dense import DenseIndex
     from app.storage.sqlite import SqliteRows
 
     folder, event, n = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
@@ -228,7 +228,7 @@ MAINTAIN_UNTIL_KILLED = """
                 os.kill(os.getpid(), signal.SIGKILL)
 
     sys.addaudithook(kill_at)
-    EmbeddedIndex(rows, folder / "index", Settings(compact_tail=1)).maintain(rows.collection("books"))
+    DenseIndex(rows, folder / "index", Settings(compact_tail=1)).maintain(rows.collection("books"))
 """
 
 

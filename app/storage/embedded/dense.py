@@ -11,6 +11,7 @@ from typing import get_args
 import numpy as np
 
 from app.domain import Collection, View
+from app.errors import CollectionNotFound
 from app.settings import Settings
 from app.storage.embedded.bases import damages, folder_of
 from app.storage.embedded.building import Progress
@@ -111,13 +112,16 @@ class DenseIndex:
 
     def _maintain(self, collection: Collection, view: View, progress: Progress) -> bool:
         self._publisher.clean(collection.key, view)
-        snapshot = self._snapshot(collection, view)
-        if not self._is_due(snapshot):
+        try:
+            n_live = self._n_live(collection, view)
+        except CollectionNotFound:  # dropped meanwhile
+            return False
+        if not self._is_due(collection, view, n_live):
             return False
         base = self._publisher.publish(
             collection.key,
             view,
-            n_expected=snapshot.n_base - snapshot.n_deleted + snapshot.n_tail,
+            n_expected=n_live,
             progress=lambda stage, share: progress(f"{view}: {stage}", share),
         )
         if base is None:
@@ -125,7 +129,15 @@ class DenseIndex:
         self._follower(collection.key, view).adopt(base)
         return True
 
-    def _is_due(self, snapshot: Snapshot) -> bool:
+    def _n_live(self, collection: Collection, view: View) -> int:
+        stats = self._rows.collection_stats(collection.key)
+        return stats.n_passages if view == "passages" else stats.n_documents
+
+    def _is_due(self, collection: Collection, view: View, n_live: int) -> bool:
+        has_base = self._rows.generation(collection.key, view) is not None
+        if not has_base and n_live >= self._settings.compact_tail:
+            return True  # known without reading them all into a tail
+        snapshot = self._snapshot(collection, view)
         n_tail_limit = max(self._settings.compact_tail, TAIL_SHARE * snapshot.n_base)
         is_tail_long = snapshot.n_tail_with_deleted >= n_tail_limit
         return is_tail_long or snapshot.n_deleted > DELETED_SHARE * snapshot.n_base

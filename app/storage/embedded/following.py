@@ -75,14 +75,14 @@ class Follower:
         generation = self._generation()
         opened, self._opened = self._opened, None
         held = None if snapshot is None or snapshot.base is None else snapshot.base.generation
-        if snapshot is None:
-            snapshot = Snapshot.of(self._open(generation), version)
-        elif _checksum(generation) == _checksum(held):
+        if snapshot is not None and _checksum(generation) == _checksum(held):
             snapshot = replace(snapshot, version=version)
         elif generation is None:
             snapshot = Snapshot.of(None, version)
         elif opened is not None and opened.generation.checksum == generation.checksum:
             snapshot = Snapshot.of(opened, version)
+        elif snapshot is None:
+            snapshot = Snapshot.of(self._open(generation), version)
         else:
             self._open_beside(generation)
             snapshot = replace(snapshot, version=version)
