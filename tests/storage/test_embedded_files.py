@@ -1,6 +1,7 @@
 """Files that are damaged, missing, left over, or replaced under a reader."""
 
 import logging
+import resource
 import shutil
 import signal
 import subprocess
@@ -13,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from app.domain import View
-from app.errors import StorageError
+from app.errors import StorageDamaged, StorageError
 from app.settings import Settings
 from app.storage.embedded.dense import DenseIndex
 from app.storage.rows import EncodedDocument, Generation
@@ -114,6 +115,22 @@ def test_a_missing_folder_is_searched_around_and_rebuilt(store: Store) -> None:
     store.assert_finds_the_truth(index)
     assert index.maintain(store.books)
     store.assert_finds_the_truth(index)
+
+
+def test_a_base_that_cannot_be_opened_just_now_is_not_taken_for_damaged(store: Store) -> None:
+    """No file can be opened while the process is at its limit; the rows' file is open already."""
+    index = store.open_index()
+    assert index.damages(store.books) == []
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (3, limits[1]))
+    try:
+        with pytest.raises(StorageError, match="Too many open files") as raised:
+            index.nearest(store.books, "passages", QUERY, depth=3)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+    assert not isinstance(raised.value, StorageDamaged)
+    store.assert_finds_the_truth(index)
+    assert index.stats(store.books, "passages").generation == 1
 
 
 def test_damage_in_one_view_leaves_the_other_alone(store: Store) -> None:

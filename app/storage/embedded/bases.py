@@ -10,9 +10,11 @@
 Files are little-endian. A folder never changes after it got its name.
 """
 
+import errno
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal
@@ -20,7 +22,7 @@ from typing import Literal
 import faiss
 import numpy as np
 
-from app.errors import StorageDamaged
+from app.errors import StorageDamaged, StorageError
 from app.storage.embedded.approximate import ApproximateSearch, MappedVectors
 from app.storage.embedded.exact import ExactSearch
 from app.storage.embedded.segments import Segment
@@ -35,6 +37,10 @@ CANDIDATES = "candidates.faiss"
 
 FORMAT = 1
 """Raised when older readers would misread the files."""
+
+
+NO_DAMAGE = (errno.EACCES, errno.EPERM, errno.EMFILE, errno.ENFILE, errno.ENOMEM)
+"""Reasons for not reading a file that are no fault of the file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,27 +97,30 @@ def folder_of(directory: Path, generation: Generation) -> Path:
 
 
 def open_base(folder: Path, generation: Generation) -> Base:
-    """Raises StorageDamaged: a file is missing or not what was published."""
-    manifest = _manifest(folder, generation)
-    for name, file in manifest.files.items():
-        _require_size(folder / name, file)
-    try:
+    """Raises:
+    StorageDamaged: a file is missing or not what was published.
+    StorageError: it cannot be read now, which says nothing about it: too many files are open, say.
+    """
+    with _translated(folder):
+        manifest = _manifest(folder, generation)
+        for name, file in manifest.files.items():
+            _require_size(folder / name, file)
         return _base(folder, generation, manifest)
-    except (OSError, RuntimeError, ValueError) as error:
-        raise StorageDamaged(f"{folder} cannot be read: {error}") from error
 
 
 def damages(folder: Path, generation: Generation) -> list[str]:
     """What is wrong with the files, all of their bytes read; empty if nothing is."""
     try:
-        manifest = _manifest(folder, generation)
+        with _translated(folder):
+            manifest = _manifest(folder, generation)
     except StorageDamaged as error:
         return [str(error)]
     found = []
     for name, file in manifest.files.items():
         try:
-            _require_size(folder / name, file)
-            _require_digest(folder / name, file)
+            with _translated(folder):
+                _require_size(folder / name, file)
+                _require_digest(folder / name, file)
         except StorageDamaged as error:
             found.append(str(error))
     return found
@@ -155,11 +164,19 @@ def _approximate(
     )
 
 
-def _manifest(folder: Path, generation: Generation) -> Manifest:
+@contextmanager
+def _translated(folder: Path) -> Iterator[None]:
     try:
-        content = (folder / MANIFEST).read_bytes()
+        yield
     except OSError as error:
-        raise StorageDamaged(f"{folder / MANIFEST} cannot be read: {error.strerror}") from error
+        kind = StorageError if error.errno in NO_DAMAGE else StorageDamaged
+        raise kind(f"{folder} cannot be read: {error}") from error
+    except (RuntimeError, ValueError) as error:
+        raise StorageDamaged(f"{folder} cannot be read: {error}") from error
+
+
+def _manifest(folder: Path, generation: Generation) -> Manifest:
+    content = (folder / MANIFEST).read_bytes()
     if hashlib.sha256(content).hexdigest() != generation.checksum:
         raise StorageDamaged(f"{folder / MANIFEST} is not what was published")
     manifest = Manifest.from_bytes(content)
@@ -169,10 +186,7 @@ def _manifest(folder: Path, generation: Generation) -> Manifest:
 
 
 def _require_size(path: Path, file: File) -> None:
-    try:
-        size_bytes = path.stat().st_size
-    except OSError as error:
-        raise StorageDamaged(f"{path} cannot be read: {error.strerror}") from error
+    size_bytes = path.stat().st_size
     if size_bytes != file.size_bytes:
         raise StorageDamaged(f"{path} has {size_bytes} bytes, not {file.size_bytes}")
 

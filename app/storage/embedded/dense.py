@@ -143,8 +143,11 @@ class DenseIndex:
         return is_tail_long or snapshot.n_deleted > DELETED_SHARE * snapshot.n_base
 
     def _snapshot(self, collection: Collection, view: View) -> Snapshot:
-        snapshot = self._follower(collection.key, view).current()
-        self._forget_least_used()
+        follower = self._follower(collection.key, view)
+        latest = follower.latest
+        snapshot = follower.current()
+        if snapshot is not latest:
+            self._forget_least_used()
         return snapshot
 
     def _follower(self, collection_key: int, view: View) -> Follower:

@@ -46,7 +46,7 @@ def cosines(vectors: Vectors, query: Query) -> Scores:
     for start in range(0, len(vectors), BLOCK):
         block = vectors[start : start + BLOCK].astype(np.float64)
         scores[start : start + BLOCK] = np.einsum("nd,d->n", block, wide)
-    return scores.clip(-1, 1)
+    return np.fmin(np.fmax(scores, -1), 1)  # unlike `clip`, no NaN for a vector damaged on disk
 
 
 def over(vectors: Vectors) -> faiss.IndexScalarQuantizer:

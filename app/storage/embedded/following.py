@@ -37,6 +37,11 @@ class Follower:
         """Checksum of a generation found damaged, in case it could not be retracted."""
 
     @property
+    def latest(self) -> Snapshot | None:
+        """The one made last; it may be out of date."""
+        return self._snapshot
+
+    @property
     def resident_bytes(self) -> int:
         return 0 if self._snapshot is None else self._snapshot.resident_bytes
 
