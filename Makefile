@@ -14,7 +14,7 @@ export HF_HUB_OFFLINE := 1
 export PYTHONUNBUFFERED := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test check lint types layers container image-steps format clean
+.PHONY: help install run test check lint types layers container openapi image-steps format clean
 .DELETE_ON_ERROR:
 
 help: ## list the targets
@@ -51,7 +51,7 @@ install: $(VENV)/install.stamp ## create .venv and install the project with the 
 # Running --------------------------------------------------------------------------------------
 
 run: $(VENV)/install.stamp ## prepare the models, index the demo corpus, start service and worker
-	@BIFOCAL_HOST=$(HOST) BIFOCAL_PORT=$(PORT) $(BIN)/bifocal up --demo
+	@$(BIN)/bifocal up --demo --host $(HOST) --port $(PORT)
 
 # Checking -------------------------------------------------------------------------------------
 
@@ -72,6 +72,9 @@ layers: $(VENV)/dev.stamp
 
 container: $(VENV)/dev.stamp
 	$(BIN)/hadolint Dockerfile
+
+openapi: $(VENV)/install.stamp ## write docs/openapi.json anew
+	$(BIN)/python -m app.main > docs/openapi.json
 
 image-steps: $(VENV)/dev.stamp ## perform the Dockerfile's steps in build/image, without a container engine
 	rm -rf build/image
