@@ -160,6 +160,36 @@ def test_similarities_are_exact(large: Large, index: DenseIndex) -> None:
     np.testing.assert_allclose(found, truth.scores[::50], atol=TOLERANCE)
 
 
+def test_training_is_repeated_when_a_collection_has_doubled(tmp_path: Path) -> None:
+    rows = SqliteRows(tmp_path / "store.db")
+    index = DenseIndex(rows, tmp_path / "index", Settings(compact_tail=1, exact_limit=1000))
+    books = make_collection(rows)
+    n_trained = []
+    for start, end in [(0, 50), (50, 80), (80, 101)]:
+        write(rows, books, *(document(i) for i in range(start, end)))
+        assert index.maintain(books)
+        n_trained.append(index.stats(books, "passages").details["n_trained"])
+        found = index.nearest(books, "passages", QUERIES[0], depth=20)
+        assert_is_top(found, exhaustive(rows, books, "passages", QUERIES[0]), 20)
+    rows.close()
+    assert n_trained == [50 * N_PASSAGES, 50 * N_PASSAGES, 101 * N_PASSAGES]
+
+
+@pytest.mark.parametrize("n_documents", [1, 24, 26])
+def test_a_small_collection_is_exact_whatever_the_limit(tmp_path: Path, n_documents: int) -> None:
+    """1,000 vectors are the least that can be approximated."""
+    rows = SqliteRows(tmp_path / "store.db")
+    index = DenseIndex(rows, tmp_path / "index", Settings(compact_tail=1, exact_limit=0))
+    books = make_collection(rows)
+    write(rows, books, *(document(i) for i in range(n_documents)))
+    assert index.maintain(books)
+    is_exact = index.stats(books, "passages").details["kind"] == "exact"
+    found = index.nearest(books, "passages", QUERIES[0], depth=20)
+    assert_is_top(found, exhaustive(rows, books, "passages", QUERIES[0]), 20)
+    rows.close()
+    assert is_exact == (n_documents * N_PASSAGES <= 1000)
+
+
 @pytest.mark.parametrize("name", ["candidates.faiss", "vectors.f16"])
 def test_every_flipped_bit_is_found_by_a_full_check(large: Large, index: DenseIndex, name: str) -> None:
     assert index.damages(large.books) == []

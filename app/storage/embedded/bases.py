@@ -27,6 +27,7 @@ from app.storage.embedded.approximate import ApproximateSearch, MappedVectors
 from app.storage.embedded.exact import ExactSearch
 from app.storage.embedded.segments import Segment
 from app.storage.embedded.selection import Selection
+from app.storage.embedded.training import Quantiser
 from app.storage.rows import Generation, Keys
 
 MANIFEST = "manifest.json"
@@ -54,6 +55,8 @@ class Approximation:
     """How an approximate base is searched, chosen by measuring when it was built."""
 
     n_lists: int
+    n_trained: int
+    """Vectors in the base for which the quantiser was trained; later bases may have taken it over."""
     n_probes: int
     n_candidates: int
     recall_at_10: float
@@ -124,6 +127,21 @@ def damages(folder: Path, generation: Generation) -> list[str]:
         except StorageDamaged as error:
             found.append(str(error))
     return found
+
+
+def open_quantiser(folder: Path, generation: Generation) -> Quantiser | None:
+    """That of a base, if it is approximate and intact."""
+    try:
+        with _translated(folder):
+            manifest = _manifest(folder, generation)
+            if manifest.approximation is None:
+                return None
+            _require_digest(folder / CANDIDATES, manifest.files[CANDIDATES])
+            index = faiss.read_index(str(folder / CANDIDATES))
+    except StorageDamaged:
+        return None
+    index.reset()
+    return Quantiser(index, manifest.approximation.n_trained)
 
 
 def digest(path: Path) -> str:

@@ -23,12 +23,15 @@ from app.storage.embedded.bases import (
     Manifest,
     digest,
 )
-from app.storage.embedded.training import train
+from app.storage.embedded.training import Quantiser, train
 from app.storage.rows import Rows, VectorBlock
 
 Progress = Callable[[str, float], None]
 
 ADD_BLOCK = 65_536
+
+SMALLEST_APPROXIMATE = 1_000
+"""Vectors; with fewer there is nothing to gain and too little to train with."""
 
 
 def build(
@@ -40,9 +43,13 @@ def build(
     max_key: int,
     n_expected: int,
     exact_limit: int,
+    quantiser: Quantiser | None,
     progress: Progress,
 ) -> Manifest:
-    """Write and fsync all files of a base with the live vectors up to `max_key`."""
+    """Write and fsync all files of a base with the live vectors up to `max_key`.
+
+    `quantiser` is that of the base before; it is taken over if it still fits.
+    """
     columns = Columns(folder)
     with columns:
         for block in rows.vectors_after(collection_key, view, 0, up_to=max_key):
@@ -50,9 +57,9 @@ def build(
             progress("read", min(1.0, columns.n_vectors / max(1, n_expected)))
     files = columns.files()
     approximation = None
-    if columns.n_vectors > exact_limit:
+    if columns.n_vectors > max(exact_limit, SMALLEST_APPROXIMATE):
         mapped = MappedVectors(folder / VECTORS, n_vectors=columns.n_vectors, dimensions=columns.dimensions)
-        approximation = _approximate(folder / CANDIDATES, mapped, progress)
+        approximation = _approximate(folder / CANDIDATES, mapped, quantiser, progress)
         files[CANDIDATES] = File((folder / CANDIDATES).stat().st_size, digest(folder / CANDIDATES))
     manifest = Manifest(
         n_vectors=columns.n_vectors,
@@ -113,15 +120,19 @@ class Columns:
         self._digests[name].update(content)
 
 
-def _approximate(path: Path, mapped: MappedVectors, progress: Progress) -> Approximation:
+def _approximate(
+    path: Path, mapped: MappedVectors, quantiser: Quantiser | None, progress: Progress
+) -> Approximation:
     # Nobody else waits for this thread: it may use all cores. The setting is the calling thread's.
     faiss.omp_set_num_threads(os.cpu_count() or 1)
-    index = train(mapped, lambda share: progress("train", share))
     n_vectors = len(mapped.all)
+    if quantiser is None or not quantiser.fits(n_vectors):
+        quantiser = train(mapped, lambda share: progress("train", share))
+    index = quantiser.index
     for start in range(0, n_vectors, ADD_BLOCK):
         block = np.arange(start, min(start + ADD_BLOCK, n_vectors))
         index.add(mapped.take(block).astype(np.float32))
         progress("add", (block[-1] + 1) / n_vectors)
-    approximation = tuning.tune(index, mapped, lambda share: progress("measure", share))
+    approximation = tuning.tune(quantiser, mapped, lambda share: progress("measure", share))
     faiss.write_index(index, str(path))
     return approximation

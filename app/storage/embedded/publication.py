@@ -19,8 +19,9 @@ from pathlib import Path
 
 from app.domain import View
 from app.errors import CollectionNotFound, StorageError, StorageFull, StorageReadOnly
-from app.storage.embedded.bases import Base, Manifest, folder_of, open_base
+from app.storage.embedded.bases import Base, Manifest, folder_of, open_base, open_quantiser
 from app.storage.embedded.building import Progress, build, sync
+from app.storage.embedded.training import Quantiser
 from app.storage.rows import Generation, Rows
 
 logger = logging.getLogger(__name__)
@@ -56,6 +57,7 @@ class Publisher:
                     max_key=max_key,
                     n_expected=n_expected,
                     exact_limit=self._exact_limit,
+                    quantiser=self._quantiser(collection_key, view),
                     progress=progress,
                 )
                 generation = Generation(
@@ -98,6 +100,10 @@ class Publisher:
         logger.info("published base %d of %s: %s", generation.number, generation.view, generation.details)
         self.clean(generation.collection_key, generation.view)
         return base
+
+    def _quantiser(self, collection_key: int, view: View) -> Quantiser | None:
+        current = self._rows.generation(collection_key, view)
+        return None if current is None else open_quantiser(folder_of(self._directory, current), current)
 
     def _parent(self, collection_key: int) -> Path:
         return self._directory / str(collection_key)

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from app.storage.embedded.approximate import CANDIDATES_PER_RESULT, MappedVectors
 from app.storage.embedded.bases import Approximation
 from app.storage.embedded.selection import Positions
+from app.storage.embedded.training import Quantiser
 
 RECALL = 0.99
 """Of the true 10 nearest, on average. Above what is promised (0.985): 500 queries measure it to within
@@ -25,8 +26,9 @@ BLOCK = 65_536
 SEED = 2
 
 
-def tune(index: faiss.IndexIVF, mapped: MappedVectors, progress: Callable[[float], None]) -> Approximation:
+def tune(quantiser: Quantiser, mapped: MappedVectors, progress: Callable[[float], None]) -> Approximation:
     """The cheapest setting that reaches the recall, or the most thorough one."""
+    index = quantiser.index
     rng = np.random.default_rng(SEED)
     n_vectors = len(mapped.all)
     sampled = np.sort(rng.choice(n_vectors, min(N_QUERIES, n_vectors), replace=False))
@@ -44,6 +46,7 @@ def tune(index: faiss.IndexIVF, mapped: MappedVectors, progress: Callable[[float
     n_at_100 = max(n_candidates, 100 * CANDIDATES_PER_RESULT)
     return Approximation(
         n_lists=index.nlist,
+        n_trained=quantiser.n_trained,
         n_probes=n_probes,
         n_candidates=n_candidates,
         recall_at_10=round(recall_at_10, 4),
