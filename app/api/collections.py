@@ -24,8 +24,8 @@ VIEWS: tuple[View, ...] = ("passages", "documents")
 PUT_EXAMPLES: dict[str, Any] = {
     "default": {"summary": "Default settings", "value": {}},
     "splitter": {
-        "summary": "Short passages",
-        "value": {"splitter": {"max_tokens": 128, "overlap_tokens": 16}},
+        "summary": "The same, spelled out",
+        "value": {"splitter": {"max_tokens": 256, "overlap_tokens": 32}},
     },
 }
 
@@ -34,6 +34,7 @@ PUT_EXAMPLES: dict[str, Any] = {
     "",
     operation_id="list_collections",
     summary="List collections",
+    response_description="All collections.",
     response_model=CollectionsResponse,
     responses=responses(),
 )
@@ -49,7 +50,7 @@ def list_collections(request: Request) -> Response:
     summary="Create a collection",
     response_model=CollectionDetailsResponse,
     responses={
-        **responses(409, 413, 415),
+        **responses(409, 413, 415, 507),
         200: {"description": "It exists with these settings already; nothing was changed."},
         201: {"description": "Created.", "model": CollectionDetailsResponse},
     },
@@ -77,6 +78,7 @@ def put_collection(
     "/{collection}",
     operation_id="get_collection",
     summary="Show a collection",
+    response_description="The collection.",
     response_model=CollectionDetailsResponse,
     responses=responses(404),
 )
@@ -90,9 +92,10 @@ def get_collection(request: Request, name: CollectionName) -> Response:
     "/{collection}",
     operation_id="delete_collection",
     summary="Delete a collection",
+    response_description="Deleted.",
     status_code=204,
     response_class=Response,
-    responses=responses(404),
+    responses=responses(404, 507),
 )
 def delete_collection(request: Request, name: CollectionName) -> Response:
     """Delete it with all of its documents and jobs. The name can be used again at once."""

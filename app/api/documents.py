@@ -79,7 +79,7 @@ PUT_EXAMPLES: dict[str, Any] = {
     summary="Create or replace documents",
     status_code=202,
     responses={
-        **responses(404, 413, 415),
+        **responses(404, 413, 415, 507),
         200: {
             "description": "Finished within `Prefer: wait`.",
             "model": FinishedJobResponse,
@@ -115,6 +115,7 @@ async def post_documents(
     "",
     operation_id="list_documents",
     summary="List documents",
+    response_description="A page of documents.",
     response_model=DocumentsResponse,
     responses=responses(404),
 )
@@ -138,6 +139,7 @@ def list_documents(
     "/{document_id:path}",
     operation_id="get_document",
     summary="Show a document",
+    response_description="The document.",
     response_model=DocumentResponse,
     responses=responses(404),
 )
@@ -154,7 +156,7 @@ def get_document(request: Request, name: CollectionName, document_id: DocumentId
     summary="Create or replace a document",
     response_model=WriteResponse,
     responses={
-        **responses(404, 409, 413, 415),
+        **responses(404, 409, 413, 415, 507),
         200: {"description": "Replaced, or unchanged."},
         201: {"description": "Created.", "model": WriteResponse},
         202: ACCEPTED,
@@ -194,9 +196,10 @@ async def put_document(
     "/{document_id:path}",
     operation_id="delete_document",
     summary="Delete a document",
+    response_description="Deleted; no search finds it.",
     status_code=204,
     response_class=Response,
-    responses={**responses(404, 409), 202: ACCEPTED},
+    responses={**responses(404, 409, 507), 202: ACCEPTED},
     openapi_extra={"parameters": [PREFER]},
 )
 async def delete_document(request: Request, name: CollectionName, document_id: DocumentId) -> Response:

@@ -58,7 +58,7 @@ async def uploaded_files(request: Request) -> AsyncIterator[Sequence[UploadFile]
     summary="Read files into documents",
     status_code=202,
     responses={
-        **responses(404, 413, 415),
+        **responses(404, 413, 415, 507),
         200: {
             "description": "Finished within `Prefer: wait`.",
             "model": FinishedJobResponse,

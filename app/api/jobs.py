@@ -46,6 +46,7 @@ PREFER: dict[str, Any] = {
     "",
     operation_id="list_jobs",
     summary="List jobs",
+    response_description="A page of jobs.",
     response_model=JobsResponse,
     responses=responses(),
 )
@@ -70,6 +71,7 @@ def list_jobs(
     "/{job_id}",
     operation_id="get_job",
     summary="Show a job",
+    response_description="The job.",
     response_model=JobResponse,
     responses=responses(404),
 )
@@ -82,8 +84,9 @@ def get_job(request: Request, job_id: JobId) -> Response:
     "/{job_id}",
     operation_id="cancel_job",
     summary="Cancel a job",
+    response_description="The cancelled job.",
     response_model=JobResponse,
-    responses=responses(404, 409),
+    responses=responses(404, 409, 507),
 )
 def cancel_job(request: Request, job_id: JobId) -> Response:
     """Stop it at its next write; what was written stays. A finished job is refused with 409."""
@@ -94,6 +97,7 @@ def cancel_job(request: Request, job_id: JobId) -> Response:
     "/{job_id}/outcomes",
     operation_id="list_job_outcomes",
     summary="List what became of each input",
+    response_description="A page of outcomes.",
     response_model=OutcomesResponse,
     responses=responses(404),
 )

@@ -29,7 +29,7 @@ CollectionName = Annotated[
         alias="collection",
         pattern=COLLECTION_NAME,
         description="1 to 63 characters of a-z, 0-9, _ and -; the first is a letter or digit.",
-        examples=["demo"],
+        openapi_examples={"demo": {"value": "demo"}},
     ),
 ]
 
@@ -39,14 +39,14 @@ DocumentId = Annotated[
     Path(
         min_length=1,
         description="Id of the document, percent-encoded: a/b may be written a%2Fb or a/b.",
-        examples=["Warsaw/0"],
+        openapi_examples={"paragraph": {"value": "Warsaw/0"}},
     ),
 ]
 
 JobId = Annotated[
     str,
     BeforeValidator(_decode),
-    Path(description="Id of the job, from the answer that accepted it.", examples=["0" * 32]),
+    Path(description="Id of the job, from the answer that accepted it."),
 ]
 
 Limit = Annotated[int, Query(ge=1, le=1000, description="Most entries on the page.")]

@@ -206,7 +206,7 @@ def _dotted(where: Location) -> str:
     return ".".join(str(step) for step in where)
 
 
-def responses(*statuses: Literal[400, 404, 409, 413, 415, 422, 503]) -> dict[int | str, dict[str, Any]]:
+def responses(*statuses: Literal[400, 404, 409, 413, 415, 507]) -> dict[int | str, dict[str, Any]]:
     """For the OpenAPI document: the problems an endpoint answers, beside those that all share."""
     titles = {
         400: "The request cannot be read: not UTF-8, not JSON, or a malformed path.",

@@ -38,6 +38,7 @@ SYMMETRIC_EXAMPLES: dict[str, Any] = {
     "/asymmetric",
     operation_id="search_asymmetric",
     summary="Find passages that answer a query",
+    response_description="Hits, best first.",
     response_model=SearchResponse,
     responses=responses(404, 409, 413, 415),
 )
@@ -65,6 +66,7 @@ def search_asymmetric(
     "/symmetric",
     operation_id="search_symmetric",
     summary="Find documents like a text or a document",
+    response_description="Hits, best first.",
     response_model=SearchResponse,
     responses=responses(404, 409, 413, 415),
 )

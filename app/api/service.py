@@ -25,6 +25,7 @@ MAX_DOCUMENT_ID_BYTES = 512
     "/livez",
     operation_id="get_liveness",
     summary="Is the process alive",
+    response_description="Alive.",
     response_model=LiveResponse,
     responses=responses(),
 )
@@ -37,6 +38,7 @@ async def get_liveness() -> Response:
     "/readyz",
     operation_id="get_readiness",
     summary="Can requests be served",
+    response_description="Ready.",
     response_model=ReadyResponse,
     responses=responses(),
 )
@@ -60,6 +62,7 @@ def get_readiness(request: Request) -> Response:
     "/v1/models",
     operation_id="list_models",
     summary="Models and limits",
+    response_description="Models and limits.",
     response_model=ModelsResponse,
     responses=responses(),
 )
