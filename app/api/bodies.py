@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from typing import IO, Any
 
 from fastapi import Request
+from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 from pydantic import BaseModel
 from starlette.exceptions import HTTPException
@@ -72,22 +73,34 @@ class _JsonRequest(Request):
         return self._json
 
 
-class JsonRoute(APIRoute):
-    """Reads the body of an endpoint that has a schema with `parse_json`; other media types get 415."""
+class StrictRoute(APIRoute):
+    """Refuses what the endpoint does not know: query parameters, and bodies that are not strict JSON."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         handle = super().get_route_handler()
-        if self.body_field is None:
-            return handle
+        known = [field.alias for field in self.dependant.query_params]
+        has_json = self.body_field is not None
 
-        async def handle_json(request: Request) -> Response:
-            request = _JsonRequest(request.scope, request.receive)
-            if await request.body():
-                require_media_type(request, "application/json")
-                await request.json()
+        async def handle_strictly(request: Request) -> Response:
+            if request.scope["query_string"]:
+                _check_names(request, known)
+            if has_json:
+                request = _JsonRequest(request.scope, request.receive)
+                if await request.body():
+                    require_media_type(request, "application/json")
+                    await request.json()
             return await handle(request)
 
-        return handle_json
+        return handle_strictly
+
+
+def _check_names(request: Request, known: Sequence[str]) -> None:
+    for name in request.query_params:
+        if name not in known:
+            allowed = f"known are {', '.join(known)}" if known else "there are none here"
+            raise RequestValidationError(
+                [{"type": "unknown", "loc": ("query", name), "msg": f"is not a known parameter; {allowed}"}]
+            )
 
 
 def media_type(request: Request) -> str:

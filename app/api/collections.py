@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Body, Request, Response
 
-from app.api.bodies import JsonRoute, json_response
+from app.api.bodies import StrictRoute, json_response
 from app.api.parameters import CollectionName
 from app.api.problems import responses
 from app.api.schemas.collections import (
@@ -18,7 +18,7 @@ from app.api.schemas.collections import (
 from app.api.state import Parts, parts
 from app.domain import Collection, View
 
-router = APIRouter(prefix="/v1/collections", tags=["collections"], route_class=JsonRoute)
+router = APIRouter(prefix="/v1/collections", tags=["collections"], route_class=StrictRoute)
 
 VIEWS: tuple[View, ...] = ("passages", "documents")
 PUT_EXAMPLES: dict[str, Any] = {

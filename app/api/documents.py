@@ -10,7 +10,7 @@ from fastapi import APIRouter, Body, Depends, Request, Response
 from fastapi.exceptions import RequestValidationError
 from pydantic import ValidationError
 
-from app.api.bodies import JsonRoute, json_response, parse_json, require_media_type, spooled_body
+from app.api.bodies import StrictRoute, json_response, parse_json, require_media_type, spooled_body
 from app.api.cursors import decode_cursor, encode_cursor
 from app.api.jobs import ACCEPTED, PREFER, accepted, finished_or_accepted
 from app.api.parameters import CollectionName, Cursor, DocumentId, Limit
@@ -29,7 +29,9 @@ from app.api.waiting import preferred_wait_s, wait_for_job
 from app.domain import Job, JobInput, JobKind, JobState, Outcome, OutcomeStatus
 from app.errors import BadDocument, DocumentNotFound, InvalidInput, JobFailed
 
-router = APIRouter(prefix="/v1/collections/{collection}/documents", tags=["documents"], route_class=JsonRoute)
+router = APIRouter(
+    prefix="/v1/collections/{collection}/documents", tags=["documents"], route_class=StrictRoute
+)
 
 JSON, NDJSON = "application/json", "application/x-ndjson"
 BATCH_EXAMPLE = {

@@ -7,7 +7,7 @@ from anyio.to_thread import run_sync
 from fastapi import APIRouter, Depends, Request, Response
 from starlette.datastructures import UploadFile
 
-from app.api.bodies import require_media_type
+from app.api.bodies import StrictRoute, require_media_type
 from app.api.jobs import ACCEPTED, PREFER, finished_or_accepted
 from app.api.parameters import CollectionName
 from app.api.problems import responses
@@ -16,7 +16,7 @@ from app.api.state import parts
 from app.domain import Job, JobInput, JobKind
 from app.errors import InvalidInput
 
-router = APIRouter(prefix="/v1/collections/{collection}/files", tags=["documents"])
+router = APIRouter(prefix="/v1/collections/{collection}/files", tags=["documents"], route_class=StrictRoute)
 
 MULTIPART = "multipart/form-data"
 FILES_BODY: dict[str, Any] = {
@@ -25,7 +25,7 @@ FILES_BODY: dict[str, Any] = {
         MULTIPART: {
             "schema": {
                 "type": "object",
-                "required": ["files"],
+                "additionalProperties": False,
                 "properties": {
                     "files": {
                         "type": "array",

@@ -6,8 +6,9 @@ from typing import Annotated, Any
 from anyio.to_thread import run_sync
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import StreamingResponse
+from pydantic.json_schema import SkipJsonSchema
 
-from app.api.bodies import json_response
+from app.api.bodies import StrictRoute, json_response
 from app.api.cursors import decode_cursor, encode_cursor
 from app.api.middleware import public_url
 from app.api.parameters import Cursor, JobId, Limit
@@ -25,7 +26,7 @@ from app.domain import Job, JobState, Outcome
 from app.errors import JobNotFound
 from app.storage.rows import Rows
 
-router = APIRouter(prefix="/v1/jobs", tags=["jobs"])
+router = APIRouter(prefix="/v1/jobs", tags=["jobs"], route_class=StrictRoute)
 
 ACCEPTED: dict[str, Any] = {
     "description": "Stored durably; the job will be done. `Location` is where it can be followed.",
@@ -54,7 +55,7 @@ def list_jobs(
     request: Request,
     limit: Limit = 100,
     cursor: Cursor = None,
-    state: Annotated[JobState | None, Query(description="Only jobs in this state.")] = None,
+    state: Annotated[JobState | SkipJsonSchema[None], Query(description="Only jobs in this state.")] = None,
 ) -> Response:
     """Jobs of all collections, newest first, a page at a time."""
     listing = f"jobs {state}"

@@ -4,7 +4,8 @@ from typing import Annotated
 from urllib.parse import unquote
 
 from fastapi import Path, Query
-from pydantic import AfterValidator, BeforeValidator
+from pydantic import BeforeValidator, StringConstraints
+from pydantic.json_schema import SkipJsonSchema
 
 COLLECTION_NAME = r"^[a-z0-9][a-z0-9_-]{0,62}$"
 
@@ -14,20 +15,12 @@ def _decode(segment: object) -> object:
     return unquote(segment) if isinstance(segment, str) else segment
 
 
-def _without_newline(name: str) -> str:
-    """`$` also matches before a last line feed."""
-    if name.endswith("\n"):
-        raise ValueError(f"String should match pattern '{COLLECTION_NAME}'")
-    return name
-
-
 CollectionName = Annotated[
     str,
+    StringConstraints(pattern=COLLECTION_NAME),
     BeforeValidator(_decode),
-    AfterValidator(_without_newline),
     Path(
         alias="collection",
-        pattern=COLLECTION_NAME,
         description="1 to 63 characters of a-z, 0-9, _ and -; the first is a letter or digit.",
         openapi_examples={"demo": {"value": "demo"}},
     ),
@@ -35,9 +28,9 @@ CollectionName = Annotated[
 
 DocumentId = Annotated[
     str,
+    StringConstraints(min_length=1),
     BeforeValidator(_decode),
     Path(
-        min_length=1,
         description="Id of the document, percent-encoded: a/b may be written a%2Fb or a/b.",
         openapi_examples={"paragraph": {"value": "Warsaw/0"}},
     ),
@@ -50,4 +43,6 @@ JobId = Annotated[
 ]
 
 Limit = Annotated[int, Query(ge=1, le=1000, description="Most entries on the page.")]
-Cursor = Annotated[str | None, Query(max_length=4096, description="`next_cursor` of the page before.")]
+Cursor = Annotated[
+    str | SkipJsonSchema[None], Query(max_length=4096, description="`next_cursor` of the page before.")
+]

@@ -4,13 +4,13 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Body, Request, Response
 
-from app.api.bodies import JsonRoute, json_response
+from app.api.bodies import StrictRoute, json_response
 from app.api.parameters import CollectionName
 from app.api.problems import responses
 from app.api.schemas.searches import AsymmetricRequest, SearchResponse, SymmetricRequest
 from app.api.state import parts
 
-router = APIRouter(prefix="/v1/collections/{collection}/search", tags=["search"], route_class=JsonRoute)
+router = APIRouter(prefix="/v1/collections/{collection}/search", tags=["search"], route_class=StrictRoute)
 
 ASYMMETRIC_EXAMPLES: dict[str, Any] = {
     "question": {

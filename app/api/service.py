@@ -2,7 +2,7 @@
 
 from fastapi import APIRouter, Request, Response
 
-from app.api.bodies import json_response
+from app.api.bodies import StrictRoute, json_response
 from app.api.problems import HTTP_KINDS, problem_response, request_id, responses
 from app.api.schemas.models import (
     LimitsResponse,
@@ -16,7 +16,7 @@ from app.api.state import Parts, parts
 from app.api.waiting import MAX_WAIT_S
 from app.errors import BifocalError
 
-router = APIRouter(tags=["service"])
+router = APIRouter(tags=["service"], route_class=StrictRoute)
 
 MAX_DOCUMENT_ID_BYTES = 512
 

@@ -96,6 +96,15 @@ def test_a_body_outside_its_schema_is_422_with_the_location(
     assert problem["errors"][0]["location"] == location
 
 
+@pytest.mark.parametrize(
+    "path", ["/v1/jobs?limits=5&limit=5", "/livez?x=", "/v1/collections/demo/documents?Limit=1"]
+)
+def test_an_unknown_query_parameter_is_refused_with_the_known_ones(client: TestClient, path: str) -> None:
+    problem = assert_problem(client.get(path), 422, "invalid-request")
+    assert problem["errors"][0]["location"][0] == "query"
+    assert "known" in problem["detail"]
+
+
 def test_a_missing_body_is_422(client: TestClient) -> None:
     assert_problem(client.post(SEARCH), 422, "invalid-request")
 
