@@ -38,7 +38,7 @@ $(VENV)/install.stamp: $(VENV)/python.stamp pyproject.toml
 	@echo "Installing $(TORCH)$(if $(TORCH_INDEX), from $(TORCH_INDEX)); this takes a few minutes the first time"
 	@$(PIP) install $(if $(TORCH_INDEX),--index-url $(TORCH_INDEX)) $(TORCH)
 	@echo "Installing Bifocal and its dependencies"
-	@$(PIP) install --editable '.[models]'
+	@PYTHONWARNINGS=ignore $(PIP) install --editable '.[models]'
 	@touch $@
 
 $(VENV)/dev.stamp: $(VENV)/install.stamp pyproject.toml

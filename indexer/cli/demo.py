@@ -8,7 +8,7 @@ from indexer.cli.composition import find_or_create_collection, open_rows
 from indexer.demo import CORPUS
 
 COLLECTION = "demo"
-QUERY = "how fast does the immune system react to an infection"
+QUERY = "who discovered oxygen"
 ROOT = Path(__file__).parents[2]
 
 

@@ -18,5 +18,6 @@ def log_config(settings: Settings) -> dict[str, Any]:
                 "stream": "ext://sys.stderr",
             }
         },
+        "loggers": {"faiss.loader": {"level": "WARNING"}},  # its search for a build that fits, at every start
         "root": {"handlers": ["stderr"], "level": settings.log_level.upper()},
     }

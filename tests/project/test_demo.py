@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from indexer.calibration import TEXTS
 from indexer.demo import CORPUS
 from indexer.demo.build import ARTICLES, build
 from tests.project.repository import ROOT, read
@@ -37,6 +38,14 @@ def test_every_article_is_attributed(demo: list[dict[str, Any]]) -> None:
     titles = {document["title"] for document in demo}
     assert {title for title in titles if title not in notice} == set()
     assert all(name in notice for name in ("Rajpurkar", "CC BY-SA 4.0", "contributors"))
+
+
+def test_every_source_of_calibration_texts_is_attributed() -> None:
+    lines = TEXTS.read_text(encoding="utf-8").splitlines()
+    sources = {json.loads(line)["source"] for line in lines}
+    notice = read("NOTICE")
+    assert str(TEXTS.relative_to(ROOT)) in notice
+    assert {source for source in sources if f"\n  {source} " not in notice} == set()
 
 
 def test_every_document_names_the_article_it_is_from(demo: list[dict[str, Any]]) -> None:
