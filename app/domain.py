@@ -14,6 +14,9 @@ MetadataScalar = str | int | float | bool | None
 MetadataValue = MetadataScalar | Sequence[MetadataScalar]
 Metadata = Mapping[str, MetadataValue]
 
+Mode = Literal["hybrid", "dense", "lexical"]
+"""Which legs of the index rank: vectors, words, or both fused."""
+
 View = Literal["passages", "documents"]
 """What a vector stands for: a passage (asymmetric search) or a whole document (symmetric search)."""
 
@@ -188,14 +191,26 @@ class Job:
 
 
 @dataclass(frozen=True, slots=True)
+class Fusion:
+    """How hybrid search makes one ranking of two; see `app.engine.fusion`."""
+
+    method: Literal["convex", "rrf"] = "convex"
+    dense_weight: float = 0.8
+    """0..1, of the convex combination. Chosen on training splits: docs/decisions/0011."""
+
+
+@dataclass(frozen=True, slots=True)
 class PassageHit:
-    """A passage of a hit, best first. `similarity` is a cosine, -1..1."""
+    """A passage of a hit."""
 
     start: int
     end: int
     text: str
     page: int | None
-    similarity: float
+    similarity: float | None
+    """Cosine with the query, -1..1; None in lexical search."""
+    lexical: float | None = None
+    """BM25, from 0; None in dense search."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,15 +220,22 @@ class Hit:
     document_id: str
     title: str | None
     metadata: Metadata
-    similarity: float
-    """Cosine, -1..1: of the best passage (asymmetric) or of the whole documents (symmetric)."""
+    score: float
+    """What ranks the hits: `fused` in hybrid, `similarity` in dense, `lexical` in lexical search."""
+    similarity: float | None
+    """Cosine, -1..1: of the nearest passage (asymmetric) or of the whole documents (symmetric)."""
+    lexical: float | None = None
+    """BM25 of the best passage, from 0; 0 for one that is not among the best by words."""
+    fused: float | None = None
     passages: tuple[PassageHit, ...] = ()
+    """Best first."""
 
 
 @dataclass(frozen=True, slots=True)
 class SearchResult:
     hits: tuple[Hit, ...]
     n_query_tokens: int
+    """0 in lexical search, which does not encode the query."""
     max_query_tokens: int
     query_truncated: bool
     n_query_windows: int

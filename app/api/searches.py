@@ -9,6 +9,7 @@ from app.api.parameters import CollectionName
 from app.api.problems import responses
 from app.api.schemas.searches import AsymmetricRequest, SearchResponse, SymmetricRequest
 from app.api.state import parts
+from app.domain import Fusion
 
 router = APIRouter(prefix="/v1/collections/{collection}/search", tags=["search"], route_class=StrictRoute)
 
@@ -16,6 +17,10 @@ ASYMMETRIC_EXAMPLES: dict[str, Any] = {
     "question": {
         "summary": "A question",
         "value": {"query": "Why did Tesla leave Edison's company?", "top_k": 3},
+    },
+    "lexical": {
+        "summary": "By words alone",
+        "value": {"query": "rainforest deforestation", "mode": "lexical", "top_k": 3},
     },
     "words": {
         "summary": "A few words, one passage each",
@@ -47,10 +52,12 @@ def search_asymmetric(
     name: CollectionName,
     body: Annotated[AsymmetricRequest, Body(openapi_examples=ASYMMETRIC_EXAMPLES)],
 ) -> Response:
-    """Compare a short query with the passages of all documents.
+    """Compare a short query with the passages of all documents, by meaning (cosine of embeddings), by words
+    (BM25), or by both fused, which is the default.
 
     A hit is a document, ranked by its best passage, with offsets into its text. Exactly
-    min(top_k, documents) hits come back; a finished write is seen by the next search.
+    min(top_k, documents) hits come back, in lexical mode of the documents that have a word of the query; a
+    finished write is seen by the next search.
     """
     result = parts(request).search.asymmetric(
         name,
@@ -58,6 +65,8 @@ def search_asymmetric(
         top_k=body.top_k,
         passages_per_hit=body.passages_per_hit,
         truncate=body.truncate,
+        mode=body.mode,
+        fusion=None if body.fusion is None else Fusion(body.fusion.method, body.fusion.dense_weight),
     )
     return json_response(SearchResponse.of(result))
 

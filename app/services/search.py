@@ -1,7 +1,7 @@
-"""Search: encode the query, rank by vector, show the rows behind the keys.
+"""Search: encode the query, rank, show the rows behind the keys.
 
-Two lenses on one collection. Asymmetric: a short query against passages; a document counts as its best
-passage. Symmetric: a text against whole documents, both sides encoded alike.
+Two lenses on one collection. Asymmetric: a short query against passages, by meaning, by words or by both; a
+document counts as its best passage. Symmetric: a text against whole documents, both sides encoded alike.
 """
 
 import dataclasses
@@ -10,31 +10,24 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 import numpy as np
-from numpy.typing import NDArray
 
-from app.domain import Collection, Hit, PassageHit, SearchResult, StoredPassage, View
+from app.domain import Collection, Fusion, Hit, Mode, PassageHit, SearchResult, StoredPassage
 from app.engine.embedder import Embedder, Embeddings
 from app.errors import BlankText, FingerprintMismatch, TextTooLong
+from app.services.candidates import DECIMALS, Retrieved, Retriever, Scored, Vector
 from app.services.windows import encode_whole
 from app.storage.index import Candidates, Index
 from app.storage.rows import Rows
 
-DEPTH = 200
-"""Candidates that are always looked at, so that the passages shown do not depend on `top_k`."""
-DEPTH_PER_HIT = 4
 TIE_DEPTH = 10_000
 """How deep documents of equal similarity are collected before the id decides between them."""
-DECIMALS = 6
-"""Of a similarity. The last bits depend on where a vector lies; without them equal texts are equal."""
 ATTEMPTS = 10
 """Searches, while documents that were found are changed before their rows are read."""
-
-Vector = NDArray[np.float32]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Query:
-    vector: Vector  # (d,)
+    vector: Vector | None  # (d,); None where the query was not encoded
     n_tokens: int
     truncated: bool = False
     n_windows: int = 1
@@ -64,22 +57,36 @@ class Search:
         top_k: int = 10,
         passages_per_hit: int = 3,
         truncate: bool = True,
+        mode: Mode = "hybrid",
+        fusion: Fusion | None = None,
     ) -> SearchResult:
         """Documents whose passages answer a query, each with its best passages.
+
+        Lexical search does not encode the query, so the model, its limit and its fingerprint do not matter.
 
         Raises:
             CollectionNotFound, FingerprintMismatch, BlankText, Overloaded.
             TextTooLong: `truncate` is False and the query exceeds the encoder's limit.
         """
-        collection = self._collection(collection_name)
         timer = _Timer()
-        with _naming("query"):
-            encoded = _single(self._embedder.encode_queries([query], truncate=truncate))
-        timer.lap("encode")
+        if mode == "lexical":
+            collection = self._rows.collection(collection_name)
+            encoded = _unencoded(query)
+        else:
+            collection = self._collection(collection_name)
+            with _naming("query"):
+                encoded = _single(self._embedder.encode_queries([query], truncate=truncate))
+            timer.lap("encode")
+        retriever = Retriever(
+            self._index, collection, query, encoded.vector, mode=mode, fusion=fusion or Fusion()
+        )
 
         def rank() -> _Ranking:
-            candidates = self._candidates(collection, encoded.vector, top_k=top_k, timer=timer)
-            ranking = self._passage_hits(candidates, top_k=top_k, passages_per_hit=passages_per_hit)
+            retrieved = retriever.retrieve(top_k)
+            timer.lap("retrieve")
+            ranking = self._passage_hits(
+                retrieved, top_k=top_k, passages_per_hit=passages_per_hit, is_fused=mode == "hybrid"
+            )
             timer.lap("fetch")
             return ranking
 
@@ -118,9 +125,8 @@ class Search:
 
         def rank() -> _Ranking:
             wanted = top_k + (excluded is not None)
-            candidates = self._candidates(
-                collection, encoded.vector, top_k=wanted, timer=timer, whole_documents=True
-            )
+            candidates = self._nearest_documents(collection, encoded.vector, top_k=wanted)
+            timer.lap("retrieve")
             ranking = self._document_hits(candidates, top_k=top_k, excluded=excluded)
             timer.lap("fetch")
             return ranking
@@ -148,55 +154,63 @@ class Search:
                 vector = vectors[0].astype(np.float32)
                 return stored.key, _Query(vector / np.linalg.norm(vector), stored.n_tokens)
 
-    def _candidates(
-        self,
-        collection: Collection,
-        vector: Vector,
-        *,
-        top_k: int,
-        timer: "_Timer",
-        whole_documents: bool = False,
-    ) -> Candidates:
-        """Deep enough for `top_k` documents, or all there are."""
-        view: View = "documents" if whole_documents else "passages"
-        depth = max(DEPTH, DEPTH_PER_HIT * top_k)
+    def _nearest_documents(self, collection: Collection, vector: Vector | None, *, top_k: int) -> Candidates:
+        """At least `top_k` and whoever ties with the last of them, or all there are."""
+        assert vector is not None
+        depth = top_k + 1
         while True:
-            found = self._index.nearest(collection, view, vector, depth=depth)
+            found = self._index.nearest(collection, "documents", vector, depth=depth)
             found = dataclasses.replace(found, scores=np.round(found.scores, DECIMALS))
-            if len(found.keys) < depth or _is_deep_enough(found, top_k):
-                timer.lap("retrieve")
+            is_all = len(found.keys) < depth
+            if is_all or found.scores[-1] < found.scores[top_k - 1] or depth >= TIE_DEPTH:
                 return found
             depth *= 4
 
-    def _passage_hits(self, found: Candidates, *, top_k: int, passages_per_hit: int) -> _Ranking:
-        ranked = _best_documents(found, top_k)
-        places: dict[int, list[int]] = {key: [] for key in ranked}
-        for place, document_key in enumerate(found.document_keys.tolist()):
+    def _passage_hits(
+        self, retrieved: Retrieved, *, top_k: int, passages_per_hit: int, is_fused: bool
+    ) -> _Ranking:
+        documents, passages = retrieved.documents, retrieved.passages
+        places: dict[int, list[int]] = {key: [] for key in documents.keys.tolist()}
+        for place, document_key in enumerate(passages.document_keys.tolist()):
             if document_key in places and len(places[document_key]) < passages_per_hit:
                 places[document_key].append(place)
-        passages = self._rows.passages_by_key(
-            [int(found.keys[place]) for of_document in places.values() for place in of_document]
+        stored = self._rows.passages_by_key(
+            [int(passages.keys[place]) for of_document in places.values() for place in of_document]
         )
         hits = []
-        for of_document in places.values():
+        for at, of_document in enumerate(places.values()):
             shown = [
-                (passages[key], _similarity(found, place))
+                (stored[key], _passage_hit(stored[key], passages, place))
                 for place in of_document
-                if (key := int(found.keys[place])) in passages
+                if (key := int(passages.keys[place])) in stored
             ]
             if shown:
-                hits.append(_passage_hit(shown))
-        return _Ranking(_in_order(hits)[:top_k], found.generation, is_stale=len(hits) < len(ranked))
+                owner = shown[0][0]
+                hits.append(
+                    Hit(
+                        document_id=owner.document_id,
+                        title=owner.title,
+                        metadata=owner.metadata,
+                        score=float(documents.score[at]),
+                        similarity=_known(documents.dense[at]),
+                        lexical=_known(documents.lexical[at]),
+                        fused=float(documents.score[at]) if is_fused else None,
+                        passages=tuple(hit for _, hit in shown),
+                    )
+                )
+        return _Ranking(_in_order(hits)[:top_k], retrieved.generation, is_stale=len(hits) < len(places))
 
     def _document_hits(self, found: Candidates, *, top_k: int, excluded: int | None) -> _Ranking:
         places = {key: place for place, key in enumerate(found.keys.tolist())}
-        keys = [key for key in _best_documents(found, top_k + (excluded is not None)) if key != excluded]
+        keys = [key for key in found.keys.tolist() if key != excluded]
+        keys = keys[: _n_with_ties([places[key] for key in keys], found, top_k)]
         stored = self._rows.documents_by_key(keys)
         hits = [
             Hit(
                 document_id=stored[key].document.id,
                 title=stored[key].document.title,
                 metadata=stored[key].document.metadata,
+                score=_similarity(found, places[key]),
                 similarity=_similarity(found, places[key]),
             )
             for key in keys
@@ -264,50 +278,39 @@ def _single(embeddings: Embeddings) -> _Query:
     return _Query(embeddings.vectors[0], int(embeddings.n_tokens[0]), bool(embeddings.truncated[0]))
 
 
-def _is_deep_enough(found: Candidates, top_k: int) -> bool:
-    """Whether the first `top_k` documents, and those equal to the last of them, are all among these."""
-    _, first = np.unique(found.document_keys, return_index=True)
-    if len(first) < top_k:
-        return False
-    last_similarity = found.scores[np.sort(first)[top_k - 1]]
-    return bool(found.scores[-1] < last_similarity) or len(found.keys) >= TIE_DEPTH
+def _unencoded(query: str) -> _Query:
+    """Raises BlankText."""
+    if not query.strip():
+        raise BlankText("is blank: it needs at least one visible character", where=("query",))
+    return _Query(None, n_tokens=0, n_windows=0)
 
 
-def _best_documents(found: Candidates, top_k: int) -> Sequence[int]:
-    """Keys of the first `top_k` documents and of those equal to the last of them, best first."""
-    document_keys, first = np.unique(found.document_keys, return_index=True)
-    order = np.argsort(first)
-    document_keys, first = document_keys[order], first[order]
-    if len(first) > top_k:
-        n = int(np.sum(found.scores[first] >= found.scores[first[top_k - 1]]))
-        document_keys = document_keys[:n]
-    keys: list[int] = document_keys.tolist()
-    return keys
+def _n_with_ties(places: Sequence[int], found: Candidates, top_k: int) -> int:
+    """How many of these, best first, are among the first `top_k` or equal to the last of them."""
+    if len(places) <= top_k:
+        return len(places)
+    scores = found.scores[places]
+    return int(np.sum(scores >= scores[top_k - 1]))
 
 
 def _similarity(found: Candidates, place: int) -> float:
     return round(float(found.scores[place]), DECIMALS)
 
 
+def _known(score: float) -> float | None:
+    return None if np.isnan(score) else float(score)
+
+
 def _in_order(hits: Sequence[Hit]) -> tuple[Hit, ...]:
-    return tuple(sorted(hits, key=lambda hit: (-hit.similarity, hit.document_id)))
+    return tuple(sorted(hits, key=lambda hit: (-hit.score, hit.document_id)))
 
 
-def _passage_hit(shown: Sequence[tuple[StoredPassage, float]]) -> Hit:
-    best, similarity = shown[0]
-    return Hit(
-        document_id=best.document_id,
-        title=best.title,
-        metadata=best.metadata,
-        similarity=similarity,
-        passages=tuple(
-            PassageHit(
-                start=stored.passage.start,
-                end=stored.passage.end,
-                text=stored.text,
-                page=stored.passage.page,
-                similarity=each,
-            )
-            for stored, each in shown
-        ),
+def _passage_hit(stored: StoredPassage, passages: Scored, place: int) -> PassageHit:
+    return PassageHit(
+        start=stored.passage.start,
+        end=stored.passage.end,
+        text=stored.text,
+        page=stored.passage.page,
+        similarity=_known(passages.dense[place]),
+        lexical=_known(passages.lexical[place]),
     )

@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from app.domain import Mode
 from indexer.cli.collections import collections
 from indexer.cli.failures import reported
 from indexer.cli.jobs import jobs
@@ -100,11 +101,12 @@ def ingest(
 
 
 @app.command()
-def search(
+def search(  # noqa: PLR0917  typer makes options of them, callable by name alone
     query: Annotated[str, typer.Argument(help="A question, or a text with --symmetric.")],
     collection: CollectionName = "default",
     top_k: Annotated[int, typer.Option(min=1, max=1000, help="Documents to show.")] = 5,
     symmetric: Annotated[bool, typer.Option(help="Find documents that say the same as a text.")] = False,
+    mode: Annotated[Mode, typer.Option(help="Rank by meaning, by words, or by both.")] = "hybrid",
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Search a collection in this process; no service has to run."""
@@ -118,6 +120,7 @@ def search(
             collection_name=collection,
             top_k=top_k,
             is_symmetric=symmetric,
+            mode=mode,
             as_json=as_json,
         )
 

@@ -5,7 +5,7 @@ import dataclasses
 from rich.console import Console
 from rich.text import Text
 
-from app.domain import Hit, PassageHit, SearchResult
+from app.domain import Hit, Mode, PassageHit, SearchResult
 from app.services.search import Search
 from app.settings import Settings
 from indexer.cli.composition import open_embedder, open_store
@@ -15,14 +15,23 @@ PASSAGES_PER_HIT = 2
 
 
 def search(
-    settings: Settings, query: str, *, collection_name: str, top_k: int, is_symmetric: bool, as_json: bool
+    settings: Settings,
+    query: str,
+    *,
+    collection_name: str,
+    top_k: int,
+    is_symmetric: bool,
+    mode: Mode,
+    as_json: bool,
 ) -> None:
     with open_store(settings) as store, open_embedder(settings) as embedder:
         lenses = Search(store.rows, store.index, embedder)
         if is_symmetric:
             result = lenses.symmetric(collection_name, text=query, top_k=top_k)
         else:
-            result = lenses.asymmetric(collection_name, query, top_k=top_k, passages_per_hit=PASSAGES_PER_HIT)
+            result = lenses.asymmetric(
+                collection_name, query, top_k=top_k, passages_per_hit=PASSAGES_PER_HIT, mode=mode
+            )
     if as_json:
         print_json(dataclasses.asdict(result))
     else:
@@ -35,7 +44,7 @@ def print_hits(result: SearchResult, console: Console) -> None:
             f"Only the first {result.max_query_tokens} of {result.n_query_tokens} tokens of the query count."
         )
     if not result.hits:
-        console.print("Nothing found: the collection is empty.")
+        console.print("Nothing found.")
     for hit in result.hits:
         console.print(_heading(hit))
         for passage in hit.passages:
@@ -45,7 +54,7 @@ def print_hits(result: SearchResult, console: Console) -> None:
 
 
 def _heading(hit: Hit) -> Text:
-    heading = Text(f"{hit.similarity:6.3f}  ", style="bold")
+    heading = Text(f"{hit.score:6.3f}  ", style="bold")
     heading.append(hit.title or hit.document_id, style="bold cyan")
     if hit.title:
         heading.append(f"  {hit.document_id}", style="dim")
@@ -56,7 +65,7 @@ def _quote(passage: PassageHit) -> Text:
     place = f"characters {passage.start} to {passage.end}"
     if passage.page is not None:
         place = f"page {passage.page}, {place}"
-    quote = Text(f"{passage.similarity:14.3f}  ", style="dim")
+    quote = Text(" " * 8, style="dim")
     quote.append(" ".join(passage.text.split()), style="not dim")
     quote.append(f"  ({place})", style="dim")
     return quote

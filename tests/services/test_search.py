@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from app.domain import Collection, SearchResult, View
 from app.errors import BlankText, CollectionNotFound, DocumentNotFound, FingerprintMismatch, TextTooLong
-from app.services import search
+from app.services import candidates
 from app.services.search import Search
 from app.storage.index import Candidates
 from tests.services.library import NAME, Library
@@ -37,7 +37,7 @@ def test_asymmetric_ranks_the_document_that_shares_most_words_first(library: Lib
 
 def test_asymmetric_similarity_is_the_cosine_of_query_and_best_passage(library: Library) -> None:
     library.put(TEXTS)
-    hit = library.search.asymmetric(NAME, "bridge crosses", top_k=1).hits[0]
+    hit = library.search.asymmetric(NAME, "bridge crosses", top_k=1, mode="dense").hits[0]
     query = library.embedder.encode_queries(["bridge crosses"]).vectors[0]
     passage = library.embedder.encode_documents([TEXTS["bridge"]]).vectors[0]
     assert hit.similarity == pytest.approx(float(query @ passage), abs=1e-3)
@@ -49,10 +49,11 @@ def test_passages_of_a_hit_are_slices_of_its_text_best_first(library: Library) -
         f"{WORDS[i % 10].title()} number {i} is described here at some length." for i in range(120)
     )
     library.put({"long": text}, title="Places")
-    hit = library.search.asymmetric(NAME, "castle number 63", passages_per_hit=3).hits[0]
+    hit = library.search.asymmetric(NAME, "castle number 63", passages_per_hit=3, mode="dense").hits[0]
     assert len(hit.passages) == 3
     assert [text[p.start : p.end] for p in hit.passages] == [p.text for p in hit.passages]
-    assert [p.similarity for p in hit.passages] == sorted((p.similarity for p in hit.passages), reverse=True)
+    similarities = [p.similarity or 0 for p in hit.passages]
+    assert similarities == sorted(similarities, reverse=True)
 
 
 def test_a_hit_carries_title_and_metadata(library: Library) -> None:
@@ -89,7 +90,7 @@ def test_many_passages_of_one_document_do_not_crowd_out_others(library: Library)
     long = " ".join(f"The castle of the king, part {i}, is a castle." for i in range(4000))
     library.put({"long": long, "short": "A garden."})
     result = library.search.asymmetric(NAME, "castle king", top_k=2)
-    assert library.rows.collection_stats(library.collection.key).n_passages > search.DEPTH
+    assert library.rows.collection_stats(library.collection.key).n_passages > candidates.DEPTH
     assert ids(result) == ["long", "short"]
 
 
@@ -208,7 +209,7 @@ def test_a_document_deleted_between_index_and_rows_leaves_no_gap(library: Librar
 
     racing = Racing()
     raced = Search(library.rows, racing, library.embedder)  # type: ignore[arg-type]
-    assert ids(raced.asymmetric(NAME, "bridge river", top_k=2)) == ["river", "castle"]
+    assert ids(raced.asymmetric(NAME, "bridge river", top_k=2, mode="dense")) == ["river", "castle"]
     assert racing.n_calls == 2
 
 

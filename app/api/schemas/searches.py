@@ -1,19 +1,32 @@
 """Queries and hits."""
 
 from collections.abc import Mapping
-from typing import Self
+from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
 from app.api.schemas import RequestBody, ResponseBody
 from app.api.schemas.documents import Metadata
-from app.domain import SearchResult
+from app.domain import Fusion, Mode, SearchResult
 
 MAX_QUERY_CHARS = 100_000
 """Seconds of encoding at most."""
 MAX_TOP_K = 1_000
 MAX_PASSAGES_PER_HIT = 20
+DEFAULT_FUSION = Fusion()
+BM25 = "BM25, 0 or more, unbounded; 0 where no word of the query was found among the best by words."
 COSINE = "Cosine, -1 to 1; greater is nearer. Comparable within one collection, whatever top_k is."
+
+
+class FusionRequest(RequestBody):
+    method: Literal["convex", "rrf"] = Field(
+        "convex",
+        description="convex: the weighted mean of both scores, each stretched to 0..1. "
+        "rrf: reciprocal rank fusion, which looks at ranks alone.",
+    )
+    dense_weight: float = Field(
+        DEFAULT_FUSION.dense_weight, ge=0, le=1, description="Of the cosine in the convex combination."
+    )
 
 
 class AsymmetricRequest(RequestBody):
@@ -27,6 +40,12 @@ class AsymmetricRequest(RequestBody):
         description="Whether a query beyond the encoder's limit is cut at its end (and reported as "
         "`truncated`); if not, it is refused with 422.",
     )
+    mode: Mode = Field(
+        "hybrid",
+        description="hybrid: by meaning and by words, fused. dense: by meaning alone. "
+        "lexical: by words alone; then only documents with a word of the query are hits.",
+    )
+    fusion: FusionRequest | None = Field(None, description="For hybrid; the default suits most collections.")
 
 
 class SymmetricRequest(RequestBody):
@@ -53,28 +72,44 @@ class PassageHitResponse(ResponseBody):
     end: int = Field(description="Offset behind the last character, in code points.")
     text: str = Field(description="The document's text from start to end.")
     page: int | None = Field(description="1-based page on which it starts; null without pages.")
-    similarity: float = Field(description=COSINE)
+    similarity: float | None = Field(description=f"{COSINE} Null in lexical search.")
+    lexical: float | None = Field(description=f"{BM25} Null in dense and symmetric search.")
 
 
 class HitResponse(ResponseBody):
     document_id: str
     title: str | None
     metadata: Metadata
-    similarity: float = Field(
-        description=f"{COSINE} Of the best passage (asymmetric) or of whole documents (symmetric)."
+    score: float = Field(
+        description="What hits are ranked by: `fused` in hybrid search, `similarity` in dense and symmetric, "
+        "`lexical` in lexical search. It never depends on top_k."
+    )
+    similarity: float | None = Field(
+        description=f"{COSINE} Of the nearest passage (asymmetric) or of whole documents (symmetric). "
+        "Null in lexical search."
+    )
+    lexical: float | None = Field(
+        description=f"{BM25} Of the best passage. Null in dense and symmetric search."
+    )
+    fused: float | None = Field(
+        description="Convex combination, 0 to 1, or reciprocal rank fusion, 0 to 0.033; comparable "
+        "within one result only. Null unless hybrid."
     )
     passages: list[PassageHitResponse] = Field(description="Best first; empty in symmetric search.")
 
 
 class QueryResponse(ResponseBody):
-    n_tokens: int = Field(description="Tokens of the query, special tokens included, before any truncation.")
+    n_tokens: int = Field(
+        description="Tokens of the query, special tokens included, before any truncation; "
+        "0 in lexical search, which does not encode it."
+    )
     max_tokens: int = Field(description="Most tokens that the encoder takes at a time.")
     truncated: bool = Field(description="Whether the end of the query was cut off.")
     n_windows: int = Field(description="Pieces in which it was encoded.")
 
 
 class SearchResponse(ResponseBody):
-    hits: list[HitResponse] = Field(description="By descending similarity, equal ones by document id.")
+    hits: list[HitResponse] = Field(description="By descending score, equal ones by document id.")
     query: QueryResponse
     generation: int = Field(description="Of the index that was searched.")
     timings_ms: Mapping[str, float] = Field(

@@ -1,0 +1,226 @@
+"""First stage of asymmetric search: the documents that may answer a query, with the score of each leg."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.domain import Collection, Fusion, Mode
+from app.engine.fusion import convex_combination, reciprocal_rank_fusion
+from app.storage.index import Candidates, Index
+from app.storage.rows import Keys
+
+DEPTH = 200
+"""Passages that each leg contributes at first."""
+DEEPER = 4
+"""Factor from one tier to the next. The tiers are the same whatever `top_k` is, and what one tier has found
+keeps its scores in the next: so a score never depends on `top_k`."""
+MAX_DEPTH = 10_000
+"""Beyond, the search for better or equal documents ends, unless there are fewer than `top_k`."""
+DECIMALS = 6
+"""Of a score. The last bits depend on where a vector lies; without them equal texts are equal."""
+
+Vector = NDArray[np.float32]
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Scored:
+    """n passages or documents with the scores of each stage; NaN where a leg did not run."""
+
+    keys: Keys  # (n,)
+    document_keys: Keys  # (n,)
+    dense: Floats  # (n,), cosine
+    lexical: Floats  # (n,), BM25; 0 for what has no word of the query or is not among the best by words
+    score: Floats  # (n,), what they are ranked by
+
+
+@dataclass(frozen=True, slots=True)
+class Retrieved:
+    documents: Scored
+    """Best first, the first `top_k` and whoever ties with the last of them. `keys` are the documents' own."""
+    passages: Scored
+    """All that were looked at, best first."""
+    generation: int
+
+
+@dataclass(frozen=True, slots=True)
+class Legs:
+    """What both legs say at one depth. `least_*`: no passage that was left out scores more."""
+
+    passages: Scored
+    """Not ranked yet: `score` is NaN."""
+    least_dense: float
+    least_lexical: float
+    is_complete: bool
+    """Nothing was left out."""
+    generation: int
+
+
+class Retriever:
+    """Asks the legs of an index for one query and joins what they say.
+
+    Args:
+        vector: (d,) of the query, of length 1; None in lexical mode, which needs no model.
+    """
+
+    def __init__(
+        self,
+        index: Index,
+        collection: Collection,
+        query: str,
+        vector: Vector | None,
+        *,
+        mode: Mode,
+        fusion: Fusion,
+    ) -> None:
+        self._index = index
+        self._collection = collection
+        self._query = query
+        self._vector = vector
+        self._mode = mode
+        self._fusion = fusion
+
+    def retrieve(self, top_k: int) -> Retrieved:
+        """The first min(top_k, all) documents; in lexical mode all are those with a word of the query.
+
+        Goes deeper until there are `top_k` documents and no document that was left out could be among them,
+        were its best passage as good as the worst that was found by either leg (the threshold of Fagin, Lotem
+        and Naor 2003).
+        """
+        depth = DEPTH
+        legs = self._legs(depth)
+        passages = legs.passages
+        while True:
+            ranked, threshold = self._ranked_documents(passages, legs)
+            n_documents = len(ranked.keys)
+            is_settled = n_documents >= top_k and (ranked.score[top_k - 1] > threshold or depth >= MAX_DEPTH)
+            if legs.is_complete or is_settled:
+                return Retrieved(_with_ties(ranked, top_k), self._best_first(passages), legs.generation)
+            depth *= DEEPER
+            legs = self._legs(depth)
+            passages = _joined(passages, _of_other_documents(legs.passages, passages.document_keys))
+
+    def _legs(self, depth: int) -> Legs:
+        collection, vector = self._collection, self._vector
+        dense = words = None
+        if vector is not None and self._mode != "lexical":
+            dense = self._index.nearest(collection, "passages", vector, depth=depth)
+        if self._mode != "dense":
+            words = self._index.matching(collection, self._query, depth=depth)
+        if dense is None:
+            assert words is not None
+            scores = words.scores.astype(np.float64)
+            return Legs(
+                _unranked(words, dense=np.full(len(scores), np.nan), lexical=scores),
+                least_dense=np.nan,
+                least_lexical=_least(words, depth),
+                is_complete=len(words.keys) < depth,
+                generation=words.generation,
+            )
+        cosines = dense.scores.astype(np.float64).round(DECIMALS)
+        return Legs(
+            self._both(dense, cosines, words),
+            least_dense=float(cosines[-1]) if len(cosines) else np.nan,
+            least_lexical=np.nan if words is None else _least(words, depth),
+            is_complete=len(dense.keys) < depth,
+            generation=dense.generation,
+        )
+
+    def _both(self, dense: Candidates, cosines: Floats, words: Candidates | None) -> Scored:
+        if words is None:
+            return _unranked(dense, dense=cosines, lexical=np.full(len(cosines), np.nan))
+        by_words = dict(zip(words.keys.tolist(), words.scores.tolist(), strict=True))
+        lexical = np.array([by_words.get(key, 0.0) for key in dense.keys.tolist()], np.float64)
+        found = _unranked(dense, dense=cosines, lexical=lexical)
+        is_new = ~np.isin(words.keys, dense.keys)
+        return _joined(found, self._with_cosines(words, is_new))
+
+    def _with_cosines(self, words: Candidates, chosen: NDArray[np.bool_]) -> Scored:
+        """Those that died since the lexical leg was asked are left out."""
+        assert self._vector is not None
+        keys = words.keys[chosen]
+        found = self._index.similarities(self._collection, "passages", self._vector, keys.tolist())
+        is_live = ~np.isnan(found)
+        places = np.flatnonzero(chosen)[is_live]
+        cosines: Floats = found[is_live].astype(np.float64).round(DECIMALS)
+        return Scored(
+            keys=words.keys[places],
+            document_keys=words.document_keys[places],
+            dense=cosines,
+            lexical=words.scores[places].astype(np.float64),
+            score=np.full(len(places), np.nan),
+        )
+
+    def _ranked_documents(self, passages: Scored, legs: Legs) -> tuple[Scored, float]:
+        """Documents best first, each with the best that any of its passages has in each leg; and the score
+        that one would have which was left out."""
+        keys, owner = np.unique(passages.document_keys, return_inverse=True)
+        dense = _best_of_each(owner, passages.dense, n=len(keys))
+        lexical = _best_of_each(owner, passages.lexical, n=len(keys))
+        scores = self._score(np.append(dense, legs.least_dense), np.append(lexical, legs.least_lexical))
+        order = np.lexsort((keys, -scores[:-1]))
+        documents = Scored(keys, keys, dense, lexical, scores[:-1])
+        return _taken(documents, order), float(scores[-1])
+
+    def _best_first(self, passages: Scored) -> Scored:
+        scores = self._score(passages.dense, passages.lexical)
+        ranked = Scored(passages.keys, passages.document_keys, passages.dense, passages.lexical, scores)
+        return _taken(ranked, np.lexsort((passages.keys, -scores)))
+
+    def _score(self, dense: Floats, lexical: Floats) -> Floats:
+        if self._mode == "dense":
+            return dense
+        if self._mode == "lexical":
+            return lexical
+        if self._fusion.method == "rrf":
+            return reciprocal_rank_fusion(dense, lexical).round(DECIMALS)
+        return convex_combination(dense, lexical, dense_weight=self._fusion.dense_weight).round(DECIMALS)
+
+
+def _unranked(found: Candidates, *, dense: Floats, lexical: Floats) -> Scored:
+    return Scored(found.keys, found.document_keys, dense, lexical, np.full(len(found.keys), np.nan))
+
+
+def _least(words: Candidates, depth: int) -> float:
+    return float(words.scores[-1]) if len(words.keys) == depth else 0.0
+
+
+def _joined(first: Scored, second: Scored) -> Scored:
+    return Scored(
+        keys=np.concatenate([first.keys, second.keys]),
+        document_keys=np.concatenate([first.document_keys, second.document_keys]),
+        dense=np.concatenate([first.dense, second.dense]),
+        lexical=np.concatenate([first.lexical, second.lexical]),
+        score=np.concatenate([first.score, second.score]),
+    )
+
+
+def _taken(scored: Scored, places: NDArray[np.intp]) -> Scored:
+    return Scored(
+        keys=scored.keys[places],
+        document_keys=scored.document_keys[places],
+        dense=scored.dense[places],
+        lexical=scored.lexical[places],
+        score=scored.score[places],
+    )
+
+
+def _of_other_documents(passages: Scored, document_keys: Keys) -> Scored:
+    return _taken(passages, np.flatnonzero(~np.isin(passages.document_keys, document_keys)))
+
+
+def _best_of_each(owner: NDArray[np.intp], scores: Floats, *, n: int) -> Floats:
+    """The greatest score of each of n owners; NaN where the leg did not run."""
+    best = np.full(n, -np.inf)
+    with np.errstate(invalid="ignore"):
+        np.maximum.at(best, owner, scores)
+    return best
+
+
+def _with_ties(documents: Scored, top_k: int) -> Scored:
+    """The first `top_k` and those equal to the last of them."""
+    if len(documents.keys) <= top_k:
+        return documents
+    n = int(np.sum(documents.score >= documents.score[top_k - 1]))
+    return _taken(documents, np.arange(n))

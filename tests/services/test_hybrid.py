@@ -1,0 +1,135 @@
+"""The three modes of asymmetric search over real rows, vectors and words."""
+
+import random
+from typing import get_args
+
+import pytest
+
+from app.domain import Fusion, Hit, Mode
+from app.errors import BlankText, FingerprintMismatch
+from app.services.search import Search
+from tests.services.library import NAME, Library
+from tests.substitutes import WordHashEmbedder
+
+WORDS = ["river", "mountain", "bridge", "castle", "market", "harbour", "forest", "garden", "tower", "valley"]
+MODES: tuple[Mode, ...] = get_args(Mode)
+
+
+def random_texts(n: int) -> dict[str, str]:
+    choose = random.Random(7)
+    return {
+        f"{i:04}": f"The {' '.join(choose.choices(WORDS, k=choose.randint(2, 9)))} number {i}."
+        for i in range(n)
+    }
+
+
+def scores(hits: tuple[Hit, ...]) -> list[tuple[str, float]]:
+    return [(hit.document_id, hit.score) for hit in hits]
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_score_and_its_rank_do_not_depend_on_top_k(library: Library, mode: Mode) -> None:
+    library.put(random_texts(900))
+    deep = scores(library.search.asymmetric(NAME, "castle harbour", top_k=900, mode=mode).hits)
+    for top_k in (1, 10, 250):
+        assert (
+            scores(library.search.asymmetric(NAME, "castle harbour", top_k=top_k, mode=mode).hits)
+            == (deep[:top_k])
+        )
+
+
+@pytest.mark.parametrize("fusion", [Fusion("convex", 0.3), Fusion("convex", 0.9), Fusion("rrf")])
+def test_hybrid_returns_every_document_for_a_large_top_k(library: Library, fusion: Fusion) -> None:
+    library.put(random_texts(700))
+    hits = library.search.asymmetric(NAME, "castle harbour", top_k=1000, fusion=fusion).hits
+    assert len({hit.document_id for hit in hits}) == 700
+    assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)
+
+
+def test_hybrid_keeps_the_score_of_every_stage(library: Library) -> None:
+    """w (c + 1) / (best c + 1) + (1 - w) b / best b, with c and b as the hits report them."""
+    library.put(random_texts(50))
+    hits = library.search.asymmetric(NAME, "castle harbour", top_k=50, fusion=Fusion("convex", 0.6)).hits
+    best_cosine = max(hit.similarity or 0 for hit in hits)
+    best_words = max(hit.lexical or 0 for hit in hits)
+    for hit in hits:
+        assert hit.similarity is not None
+        assert hit.lexical is not None
+        expected = 0.6 * (hit.similarity + 1) / (best_cosine + 1) + 0.4 * hit.lexical / best_words
+        assert hit.fused == hit.score == pytest.approx(expected, abs=2e-5)
+
+
+def test_dense_and_lexical_hits_leave_the_other_stages_unset(library: Library) -> None:
+    library.put(random_texts(20))
+    dense = library.search.asymmetric(NAME, "castle", mode="dense").hits[0]
+    lexical = library.search.asymmetric(NAME, "castle", mode="lexical").hits[0]
+    assert (dense.lexical, dense.fused, dense.score) == (None, None, dense.similarity)
+    assert (lexical.similarity, lexical.fused, lexical.score) == (None, None, lexical.lexical)
+
+
+def test_lexical_returns_only_documents_with_a_word_of_the_query(library: Library) -> None:
+    library.put({"a": "A river.", "b": "A castle.", "c": "A castle by a river."})
+    hits = library.search.asymmetric(NAME, "rivers", mode="lexical").hits
+    assert sorted(hit.document_id for hit in hits) == ["a", "c"]
+
+
+def test_lexical_does_not_encode_the_query(library: Library) -> None:
+    library.put({"a": "A river."})
+    before = library.embedder.n_texts
+    result = library.search.asymmetric(NAME, "river", mode="lexical")
+    assert library.embedder.n_texts == before
+    assert result.n_query_tokens == 0
+    assert "encode" not in result.timings_ms
+
+
+def test_lexical_searches_a_collection_of_another_model_and_dense_refuses(library: Library) -> None:
+    library.put({"a": "A river."})
+    other = Search(library.rows, library.index, WordHashEmbedder(fingerprint="other"))
+    assert other.asymmetric(NAME, "river", mode="lexical").hits[0].document_id == "a"
+    with pytest.raises(FingerprintMismatch):
+        other.asymmetric(NAME, "river", mode="hybrid")
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_blank_query_is_refused(library: Library, mode: Mode) -> None:
+    library.put({"a": "A river."})
+    with pytest.raises(BlankText) as refusal:
+        library.search.asymmetric(NAME, " \n ", mode=mode)
+    assert refusal.value.where == ("query",)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_an_empty_collection_has_no_hits(library: Library, mode: Mode) -> None:
+    assert library.search.asymmetric(NAME, "river", mode=mode).hits == ()
+
+
+@pytest.mark.parametrize("query", ["???", "🙂", "the of and", 'title:x AND "unbalanced', "* c++ a:b"])
+@pytest.mark.parametrize("mode", MODES)
+def test_odd_queries_have_a_defined_answer(library: Library, mode: Mode, query: str) -> None:
+    library.put(random_texts(30))
+    hits = library.search.asymmetric(NAME, query, top_k=5, mode=mode).hits
+    assert len(hits) == 5 or mode == "lexical"
+
+
+def test_a_lone_hit_is_not_worth_zero(library: Library) -> None:
+    library.put({"a": "A river."})
+    assert library.search.asymmetric(NAME, "river").hits[0].fused == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_equal_scores_are_ordered_by_id_wherever_the_page_ends(library: Library, mode: Mode) -> None:
+    names = [f"{i:03}" for i in range(400)]
+    random.Random(1).shuffle(names)
+    library.put(dict.fromkeys(names, "The same words everywhere."))
+    hits = library.search.asymmetric(NAME, "same words", top_k=3, mode=mode).hits
+    assert [hit.document_id for hit in hits] == ["000", "001", "002"]
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_replaced_text_is_found_by_its_new_words_only(library: Library, mode: Mode) -> None:
+    library.put({"a": "A river.", "b": "A castle."})
+    library.put({"a": "A lighthouse."})
+    assert library.search.asymmetric(NAME, "lighthouse", mode=mode).hits[0].document_id == "a"
+    hits = library.search.asymmetric(NAME, "river", mode=mode).hits
+    assert all("river" not in hit.passages[0].text for hit in hits)
+    assert len(hits) == (0 if mode == "lexical" else 2)
