@@ -243,3 +243,23 @@ class SearchResult:
     generation: int
     timings_ms: Mapping[str, float]
     """Milliseconds per stage: encode, retrieve, fetch, total."""
+
+
+@dataclass(frozen=True, slots=True)
+class FacetValue:
+    value: str | int | float | bool
+    n_documents: int
+
+
+@dataclass(frozen=True, slots=True)
+class Facet:
+    """How many documents hold each value of a metadata field. A list counts under each of its values."""
+
+    values: tuple[FacetValue, ...]
+    """Those of the most documents, most first; equal ones: booleans, numbers, strings, in their own order."""
+    n_other_values: int
+    """Further values, not shown."""
+    n_other: int
+    """Sum of their documents."""
+    n_missing: int
+    """Documents without any value: field missing, null or an empty list."""

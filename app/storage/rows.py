@@ -10,7 +10,7 @@ recorded as a tombstone, so that derived indexes can follow with `vectors_after`
 """
 
 import datetime as dt
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -22,6 +22,7 @@ from app.domain import (
     CollectionSettings,
     CollectionStats,
     Document,
+    Facet,
     Job,
     JobInput,
     JobKind,
@@ -32,6 +33,7 @@ from app.domain import (
     StoredPassage,
     View,
 )
+from app.filters import Filter
 
 Keys = NDArray[np.int64]
 Vectors = NDArray[np.float16]
@@ -175,15 +177,39 @@ class Rows(Protocol):
         """Hashes of those ids that exist."""
 
     def documents(
-        self, collection_key: int, *, after: str | None = None, limit: int = 100
+        self,
+        collection_key: int,
+        *,
+        after: str | None = None,
+        limit: int = 100,
+        condition: Filter | None = None,
     ) -> Sequence[StoredDocument]:
-        """By id in code point order, those whose id is greater than `after`."""
+        """By id in code point order, those that satisfy the condition, beginning after the id `after`."""
 
     def documents_by_key(self, document_keys: Sequence[int]) -> dict[int, StoredDocument]:
         """Those that are live."""
 
     def passages_by_key(self, passage_keys: Sequence[int]) -> dict[int, StoredPassage]:
         """Those that are live."""
+
+    def matching_documents(self, collection_key: int, condition: Filter) -> Keys:
+        """Keys of live documents that satisfy the condition (`app.filters.matches`), ascending. Not writable.
+
+        The same array is given again while it stays the same, so that what is derived from it can be kept.
+        """
+
+    def facets(
+        self,
+        collection_key: int,
+        fields: Sequence[str],
+        *,
+        condition: Filter | None = None,
+        limit: int = 10,
+    ) -> Mapping[str, Facet]:
+        """By field: its `limit` most frequent values among the live documents that satisfy the condition.
+
+        Exact. A field that nobody has is missing everywhere.
+        """
 
     # Feed for derived indexes -------------------------------------------------------------------
 

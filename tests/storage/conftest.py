@@ -3,6 +3,7 @@ import pytest
 for module in (
     "rows_contract",
     "rows_feed_contract",
+    "rows_filters_contract",
     "rows_jobs_contract",
     "consistency",
     "index_contract",

@@ -1,11 +1,13 @@
 """Invariants of an SQLite store that hold after whatever happened to it."""
 
+import json
 import sqlite3
 from pathlib import Path
 
 import numpy as np
 
 from app.domain import Collection
+from app.filters import values_of
 from app.storage.sqlite import SqliteRows
 from tests.storage.building import unit_vectors
 
@@ -26,6 +28,7 @@ def assert_sound(path: Path) -> None:
                 (key,),
             ).fetchone()
             assert tuple(counters) == counted
+            assert_metadata_are_indexed(connection, key)
         for table in ("passages", "passage_vectors"):
             assert connection.execute(
                 f"SELECT (SELECT count(*) FROM {table}) - (SELECT total(n_passages) FROM documents)"
@@ -36,6 +39,24 @@ def assert_sound(path: Path) -> None:
         ).fetchone() == (0,)
     finally:
         connection.close()
+
+
+def assert_metadata_are_indexed(connection: sqlite3.Connection, collection_key: int) -> None:
+    """The index holds exactly what the documents' metadata say."""
+    indexed = connection.execute(
+        "SELECT f.name, v.kind, v.value, v.document_key FROM metadata_fields f "
+        "JOIN metadata_values v ON v.field_key = f.key WHERE f.collection_key = ?",
+        (collection_key,),
+    ).fetchall()
+    documents = connection.execute(
+        "SELECT key, metadata FROM documents WHERE collection_key = ?", (collection_key,)
+    ).fetchall()
+    assert set(indexed) == {
+        (name, int(each.kind), each.value, key)
+        for key, metadata in documents
+        for name, value in json.loads(metadata).items()
+        for each in values_of(value)
+    }
 
 
 def assert_vectors_belong_to_texts(rows: SqliteRows, collection: Collection) -> None:

@@ -32,6 +32,7 @@ from app.errors import (
 from app.storage.rows import EncodedDocument, MetadataUpdate, Rows
 from tests.storage.building import encoded, make_collection, unit_vectors, write
 from tests.storage.rows_feed_contract import FeedContract
+from tests.storage.rows_filters_contract import FacetsContract, FiltersContract
 from tests.storage.rows_jobs_contract import JobsContract
 
 OpenRows = Callable[[], Rows]
@@ -370,7 +371,9 @@ class DocumentsContract:
         assert rows.documents(collection.key) == []
 
 
-class RowsContract(CollectionsContract, DocumentsContract, FeedContract, JobsContract):
+class RowsContract(
+    CollectionsContract, DocumentsContract, FiltersContract, FacetsContract, FeedContract, JobsContract
+):
     @pytest.fixture
     def rows(self, open_rows: OpenRows) -> Rows:
         return open_rows()

@@ -1,13 +1,17 @@
 import multiprocessing
 import sqlite3
 from pathlib import Path
+from threading import Thread
 
 import pytest
 
+from app.domain import Metadata
 from app.errors import SchemaTooNew
+from app.filters import parse_filter
 from app.storage.sqlite import SqliteRows
+from app.storage.sqlite.connection import Database
 from app.storage.sqlite.migrations import MIGRATIONS
-from tests.storage.building import make_collection
+from tests.storage.building import encoded, make_collection, write
 from tests.storage.consistency import assert_sound
 
 
@@ -70,3 +74,48 @@ def test_processes_that_create_a_store_at_once_share_it(path: Path) -> None:
     assert len(rows.collections()) == 1
     rows.close()
     assert_sound(path)
+
+
+def undo_metadata_index(path: Path) -> None:
+    """Back to schema 1."""
+    connection = sqlite3.connect(path)
+    connection.executescript(
+        "DROP TABLE metadata_values; DROP TABLE metadata_fields; "
+        "ALTER TABLE collections DROP COLUMN metadata_version; PRAGMA user_version = 1"
+    )
+    connection.close()
+
+
+def test_metadata_of_a_store_of_schema_1_are_indexed_when_it_is_opened(path: Path) -> None:
+    rows = SqliteRows(path)
+    for name in ("books", "films"):
+        collection = make_collection(rows, name)
+        metadata: Metadata = {"year": 2020, "tags": ["a", "2024-01-01", None], "empty": []}
+        write(
+            rows, collection, encoded("a", metadata=metadata), encoded("b"), encoded("c", metadata={"x": 1})
+        )
+    rows.close()
+    undo_metadata_index(path)
+    rows = SqliteRows(path)
+    condition = parse_filter({"field": "tags", "gte": "2023-12-31"})
+    for collection in rows.collections():
+        (key,) = rows.matching_documents(collection.key, condition)
+        assert key == rows.document(collection.key, "a").key
+    rows.close()
+    assert_sound(path)
+
+
+def test_a_process_waits_while_another_one_migrates(path: Path) -> None:
+    SqliteRows(path).close()
+    undo_metadata_index(path)
+    holder = Database(path)
+    opened: list[SqliteRows] = []
+    with holder.write():
+        opening = Thread(target=lambda: opened.append(SqliteRows(path)))
+        opening.start()
+        opening.join(timeout=0.2)
+        assert opened == []
+    opening.join()
+    holder.close()
+    opened[0].close()
+    assert pragma(path, "user_version") == len(MIGRATIONS)

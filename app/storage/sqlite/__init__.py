@@ -1,6 +1,7 @@
 """The rows seam, embedded: one SQLite file that the service and the worker share.
 
-Reading order: connection, migrations, collections, documents, writing, feed, jobs, leases.
+Reading order: connection, migrations, collections, documents, writing, metadata, conditions, matching,
+facets, feed, jobs, leases.
 """
 
 from pathlib import Path
@@ -8,17 +9,29 @@ from pathlib import Path
 from app.storage.sqlite.collections import CollectionRows
 from app.storage.sqlite.connection import Database
 from app.storage.sqlite.documents import DocumentRows
+from app.storage.sqlite.facets import FacetRows
 from app.storage.sqlite.feed import FeedRows
 from app.storage.sqlite.generations import GenerationRows
 from app.storage.sqlite.jobs import JobRows
 from app.storage.sqlite.leases import LeaseRows
+from app.storage.sqlite.matching import MatchingRows, Memory
 from app.storage.sqlite.migrations import migrate
 from app.storage.sqlite.writing import WritingRows
 
 __all__ = ["SqliteRows"]
 
 
-class SqliteRows(CollectionRows, DocumentRows, WritingRows, FeedRows, GenerationRows, JobRows, LeaseRows):
+class SqliteRows(
+    CollectionRows,
+    DocumentRows,
+    WritingRows,
+    MatchingRows,
+    FacetRows,
+    FeedRows,
+    GenerationRows,
+    JobRows,
+    LeaseRows,
+):
     """`app.storage.rows.Rows` in an SQLite file, for any number of threads and processes of one machine.
 
     The file is created and brought to the newest schema when it is opened.
@@ -32,6 +45,7 @@ class SqliteRows(CollectionRows, DocumentRows, WritingRows, FeedRows, Generation
     def __init__(self, path: Path, *, max_size_bytes: int | None = None) -> None:
         """`max_size_bytes` bounds the file as a full disk would."""
         self._database = Database(path, max_size_bytes=max_size_bytes)
+        self._memory = Memory()
         try:
             migrate(self._database)
         except BaseException:

@@ -123,12 +123,15 @@ def _require_same(present: Collection, settings: CollectionSettings, *, fingerpr
 
 
 def _purge(connection: sqlite3.Connection, key: int, *, limit: int) -> int:
-    """Delete about `limit` documents with passages, inputs and outcomes of a dropped collection.
+    """Delete about `limit` documents with passages, metadata values, inputs and outcomes of a dropped one.
 
     Returns how many; fewer than `limit`: nothing is left of it.
     """
     n_deleted = _purge_documents(connection, key, limit=limit)
     for statement in (
+        "DELETE FROM metadata_values WHERE (field_key, kind, value, document_key) IN ("
+        "SELECT v.field_key, v.kind, v.value, v.document_key FROM metadata_fields f "
+        "JOIN metadata_values v ON v.field_key = f.key WHERE f.collection_key = ? LIMIT ?)",
         "DELETE FROM job_inputs WHERE key IN (SELECT i.key FROM jobs j JOIN job_inputs i "
         "ON i.job_key = j.key WHERE j.collection_key = ? LIMIT ?)",
         "DELETE FROM outcomes WHERE (job_key, ordinal) IN (SELECT o.job_key, o.ordinal FROM jobs j "
@@ -136,6 +139,7 @@ def _purge(connection: sqlite3.Connection, key: int, *, limit: int) -> int:
     ):
         n_deleted += connection.execute(statement, (key, max(0, limit - n_deleted))).rowcount
     if n_deleted < limit:
+        connection.execute("DELETE FROM metadata_fields WHERE collection_key = ?", (key,))
         connection.execute("DELETE FROM jobs WHERE collection_key = ?", (key,))
         connection.execute("DELETE FROM tombstones WHERE collection_key = ?", (key,))
         connection.execute("DELETE FROM generations WHERE collection_key = ?", (key,))

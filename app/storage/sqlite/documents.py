@@ -4,15 +4,25 @@ import json
 import sqlite3
 from collections.abc import Iterable, Sequence
 
+import numpy as np
+
 from app.domain import Document, Passage, StoredDocument, StoredPassage
 from app.errors import DocumentNotFound
+from app.filters import Filter
+from app.storage.rows import Keys
 from app.storage.sqlite.connection import Database
+from app.storage.sqlite.matching import Memory
 from app.storage.sqlite.texts import passage_texts, whole_texts
 from app.storage.sqlite.times import from_us
+
+SORTED_KEYS = 5_000
+"""Documents that satisfy a condition, up to which a page of them is found by sorting their ids. More of them
+lie so densely that walking along all ids is shorter."""
 
 
 class DocumentRows:
     _database: Database
+    _memory: Memory
 
     def document(self, collection_key: int, document_id: str) -> StoredDocument:
         with self._database.read() as connection:
@@ -39,15 +49,24 @@ class DocumentRows:
         return hashes
 
     def documents(
-        self, collection_key: int, *, after: str | None = None, limit: int = 100
+        self,
+        collection_key: int,
+        *,
+        after: str | None = None,
+        limit: int = 100,
+        condition: Filter | None = None,
     ) -> Sequence[StoredDocument]:
         with self._database.read() as connection:
-            rows = connection.execute(
-                "SELECT d.* FROM documents d JOIN collections c ON c.key = d.collection_key "
-                "WHERE d.collection_key = ? AND d.id > CAST(? AS TEXT) AND c.dropped_at IS NULL "
-                "ORDER BY d.id LIMIT ?",
-                (collection_key, _searchable(after or ""), limit),
-            ).fetchall()
+            if condition is not None:
+                among = self._memory.keys(connection, collection_key, condition)
+                rows = _page_among(connection, collection_key, among, after=after, limit=limit)
+            else:
+                rows = connection.execute(
+                    "SELECT d.* FROM documents d JOIN collections c ON c.key = d.collection_key "
+                    "WHERE d.collection_key = ? AND d.id > CAST(? AS TEXT) AND c.dropped_at IS NULL "
+                    "ORDER BY d.id LIMIT ?",
+                    (collection_key, _searchable(after or ""), limit),
+                ).fetchall()
             return _stored_documents(connection, rows)
 
     def documents_by_key(self, document_keys: Sequence[int]) -> dict[int, StoredDocument]:
@@ -77,6 +96,33 @@ class DocumentRows:
 def _searchable(document_id: str) -> bytes:
     """For `CAST(? AS TEXT)`. A lone surrogate keeps its place in code point order and equals no stored id."""
     return document_id.encode(errors="surrogatepass")
+
+
+def _page_among(
+    connection: sqlite3.Connection, collection_key: int, among: Keys, *, after: str | None, limit: int
+) -> Sequence[sqlite3.Row]:
+    if len(among) > SORTED_KEYS:
+        among = _next_keys(connection, collection_key, among, after=after, limit=limit)
+    return connection.execute(
+        "SELECT * FROM documents WHERE key IN (SELECT value FROM json_each(?)) AND id > CAST(? AS TEXT) "
+        "ORDER BY id LIMIT ?",
+        (json.dumps(among.tolist()), _searchable(after or ""), limit),
+    ).fetchall()
+
+
+def _next_keys(
+    connection: sqlite3.Connection, collection_key: int, among: Keys, *, after: str | None, limit: int
+) -> Keys:
+    """The first `limit` of them by id."""
+    keys = connection.execute(
+        "SELECT key FROM documents WHERE collection_key = ? AND id > CAST(? AS TEXT) ORDER BY id",
+        (collection_key, _searchable(after or "")),
+    )
+    found = np.empty(0, np.int64)
+    while len(found) < limit and (block := keys.fetchmany(SORTED_KEYS)):
+        listed = np.array([key for (key,) in block], np.int64)
+        found = np.concatenate([found, listed[np.isin(listed, among)]])
+    return found[:limit]
 
 
 def _stored_documents(

@@ -1,12 +1,18 @@
-"""The schema as numbered steps, which are only ever appended. Step n brings `user_version` to n."""
+"""The schema as numbered migrations, only ever appended. Migration n brings `user_version` to n."""
 
 import sqlite3
+import time
+from collections.abc import Callable, Sequence
 
-from app.errors import SchemaTooNew, StorageDamaged
+from app.errors import Overloaded, SchemaTooNew, StorageDamaged
 from app.storage.sqlite.connection import Database
+from app.storage.sqlite.metadata import METADATA_2, backfill
 
 APPLICATION_ID = 0x42494643
 """Marks the file as a store of Bifocal ("BIFC")."""
+
+MIGRATION_TIMEOUT_S = 1800
+"""How long a process waits while another one migrates: that takes about a minute per million documents."""
 
 ROWS_1 = (
     # Counters are kept in the collection's row, in the transaction that changes what they count.
@@ -177,7 +183,8 @@ ROWS_1 = (
     """,
 )
 
-MIGRATIONS = (ROWS_1,)
+Step = str | Callable[[sqlite3.Connection], None]
+MIGRATIONS: Sequence[Sequence[Step]] = (ROWS_1, (*METADATA_2, backfill))
 
 
 def migrate(database: Database) -> None:
@@ -191,13 +198,27 @@ def migrate(database: Database) -> None:
         version = _version(connection, database)
     if version == len(MIGRATIONS):
         return
-    with database.write() as connection:
-        version = _version(connection, database)
-        for statements in MIGRATIONS[version:]:
-            for statement in statements:
-                connection.execute(statement)
-        connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-        connection.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
+    deadline = time.monotonic() + MIGRATION_TIMEOUT_S
+    while True:
+        try:
+            with database.write() as connection:
+                _migrate(connection, _version(connection, database))
+        except Overloaded:
+            if time.monotonic() > deadline:
+                raise
+        else:
+            return
+
+
+def _migrate(connection: sqlite3.Connection, version: int) -> None:
+    for steps in MIGRATIONS[version:]:
+        for step in steps:
+            if isinstance(step, str):
+                connection.execute(step)
+            else:
+                step(connection)
+    connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+    connection.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
 
 
 def _version(connection: sqlite3.Connection, database: Database) -> int:

@@ -13,6 +13,7 @@ from app.errors import BadDocument, BadVector, DocumentNotFound
 from app.storage.rows import EncodedDocument, MetadataUpdate, Vectors
 from app.storage.sqlite.connection import Database
 from app.storage.sqlite.jobs import require_leased, store_outcomes
+from app.storage.sqlite.metadata import FieldValue, MetadataIndex, field_values
 from app.storage.sqlite.texts import insert_text
 from app.storage.sqlite.times import now_us
 from app.storage.sqlite.values import checked_vectors, metadata_to_json, to_utf8
@@ -55,6 +56,7 @@ class _Revision:
 
     encoded: EncodedDocument
     metadata: str
+    field_values: Sequence[FieldValue]
     size_bytes: int
     passage_vectors: Vectors
     document_vector: Vectors
@@ -117,9 +119,11 @@ def _revision(encoded: EncodedDocument) -> _Revision:
     to_utf8(document.title or "", what="title")
     vectors = np.vstack([encoded.document_vector[np.newaxis], *_rows(encoded)])  # (1 + p, d)
     stored = checked_vectors(vectors, what=f"document {document.id!r}")
+    metadata = metadata_to_json(document.metadata)
     return _Revision(
         encoded=encoded,
-        metadata=metadata_to_json(document.metadata),
+        metadata=metadata,
+        field_values=field_values(json.loads(metadata)),
         size_bytes=len(to_utf8(document.text, what="text")),
         passage_vectors=stored[1:],
         document_vector=stored[0],
@@ -140,6 +144,7 @@ class _Revisions:
         self._connection = connection
         self._collection_key = collection_key
         self._now = now
+        self._metadata = MetadataIndex(connection, collection_key)
         self._document_key = _last_key(connection, "document")
         self._passage_key = _last_key(connection, "passage")
         (self._dimensions,) = connection.execute(
@@ -147,7 +152,7 @@ class _Revisions:
         ).fetchone()
         self._n_documents = self._n_passages = self._n_tokens = 0
         self._n_unknown_tokens = self._size_bytes = 0
-        self._n_added = 0
+        self._n_added = self._n_metadata_updates = 0
 
     def replace(self, document_id: str, revision: _Revision) -> None:
         self._require_dimensions(document_id, revision.document_vector.size)
@@ -155,6 +160,7 @@ class _Revisions:
         created_at = self._now if before is None else before["created_at"]
         self._document_key += 1
         self._insert_document(revision, created_at)
+        self._metadata.add(self._document_key, revision.field_values)
         insert_text(self._connection, self._document_key, revision.encoded.document.text)
         self._insert_passages(revision)
         self._add(
@@ -166,12 +172,15 @@ class _Revisions:
         )
 
     def update_metadata(self, document_id: str, metadata: _Metadata) -> None:
-        updated = self._connection.execute(
-            "UPDATE documents SET metadata = ?, updated_at = ? WHERE collection_key = ? AND id = ?",
-            (metadata.json, self._now, self._collection_key, document_id),
-        )
-        if updated.rowcount == 0:
+        before = self._stored(document_id)
+        if before is None:
             raise DocumentNotFound(f"there is no document {document_id!r} to give other metadata")
+        self._connection.execute(
+            "UPDATE documents SET metadata = ?, updated_at = ? WHERE key = ?",
+            (metadata.json, self._now, before["key"]),
+        )
+        self._metadata.replace(before["key"], before=before["metadata"], after=metadata.json)
+        self._n_metadata_updates += 1
 
     def delete(self, document_id: str) -> None:
         self._remove(document_id)
@@ -184,13 +193,15 @@ class _Revisions:
         self._connection.execute(
             "UPDATE collections SET n_documents = n_documents + ?, n_passages = n_passages + ?, "
             "n_tokens = n_tokens + ?, n_unknown_tokens = n_unknown_tokens + ?, "
-            "size_bytes = size_bytes + ?, dimensions = ? WHERE key = ?",
+            "size_bytes = size_bytes + ?, metadata_version = metadata_version + ?, dimensions = ? "
+            "WHERE key = ?",
             (
                 self._n_documents,
                 self._n_passages,
                 self._n_tokens,
                 self._n_unknown_tokens,
                 self._size_bytes,
+                self._n_metadata_updates,
                 self._dimensions,
                 self._collection_key,
             ),
@@ -211,13 +222,10 @@ class _Revisions:
             )
 
     def _remove(self, document_id: str) -> sqlite3.Row | None:
-        row: sqlite3.Row | None = self._connection.execute(
-            "SELECT key, n_passages, n_tokens, unknown_share, size_bytes, created_at FROM documents "
-            "WHERE collection_key = ? AND id = CAST(? AS TEXT)",
-            (self._collection_key, document_id.encode(errors="surrogatepass")),
-        ).fetchone()
+        row = self._stored(document_id)
         if row is None:
             return None
+        self._metadata.remove(row["key"], field_values(json.loads(row["metadata"])))
         self._connection.execute(
             "INSERT INTO tombstones (collection_key, document_key, first_passage_key, n_passages) "
             "SELECT ?, ?, coalesce(min(key), 0), count(*) FROM passages WHERE document_key = ?",
@@ -231,6 +239,14 @@ class _Revisions:
             size_bytes=row["size_bytes"],
             sign=-1,
         )
+        return row
+
+    def _stored(self, document_id: str) -> sqlite3.Row | None:
+        row: sqlite3.Row | None = self._connection.execute(
+            "SELECT key, metadata, n_passages, n_tokens, unknown_share, size_bytes, created_at "
+            "FROM documents WHERE collection_key = ? AND id = CAST(? AS TEXT)",
+            (self._collection_key, document_id.encode(errors="surrogatepass")),
+        ).fetchone()
         return row
 
     def _insert_document(self, revision: _Revision, created_at: int) -> None:
