@@ -17,8 +17,8 @@ from indexer.splitting import split
 
 Embedded = NDArray[np.float32]
 
-PASSAGES_PER_CALL = 512
-"""Enough that sorting by length leaves little padding, few enough to notice a stop within a second or two."""
+PASSAGES_PER_CALL = 256
+"""Enough to keep the model busy, few enough to notice a stop within two or three seconds."""
 
 
 class Stopped(Exception):

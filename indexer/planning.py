@@ -11,8 +11,8 @@ from indexer.documents import describe
 from indexer.encoding import DocumentEncoder, Encoded, SplitDocument
 from indexer.inputs import Part
 
-CHUNK_CHARS = 400_000
-"""Of text per step: some hundred passages, seconds of encoding. Bounds memory and what a crash costs."""
+CHUNK_CHARS = 200_000
+"""Of text per step: some 250 passages, seconds of encoding. Bounds memory and what a crash costs."""
 CHUNK_PARTS = 2_000
 
 Change = EncodedDocument | MetadataUpdate | str
