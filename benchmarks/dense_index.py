@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 from app.domain import Collection, CollectionSettings, CollectionStats, View
 from app.settings import Settings
 from app.storage.embedded.dense import DenseIndex
-from app.storage.embedded.selection import DocumentMask
+from app.storage.embedded.masks import DocumentMask
 from app.storage.rows import Generation, Rows, Tombstones, VectorBlock
 
 BLOCK = 50_000

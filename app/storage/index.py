@@ -46,19 +46,32 @@ class IndexStats:
 
 class Index(Protocol):
     def nearest(
-        self, collection: Collection, view: View, query: NDArray[np.float32], *, depth: int
+        self,
+        collection: Collection,
+        view: View,
+        query: NDArray[np.float32],
+        *,
+        depth: int,
+        documents: Keys | None = None,
     ) -> Candidates:
-        """The `depth` vectors of greatest cosine with `query` (d,), which has length 1."""
+        """The `depth` vectors of greatest cosine with `query` (d,), which has length 1.
+
+        `documents` are keys, ascending: where given, others are treated as if they were not there. What is
+        derived from an array that is not writable may be kept for the next search with the same array.
+        """
 
     def similarities(
         self, collection: Collection, view: View, query: NDArray[np.float32], keys: Sequence[int]
     ) -> Scores:
         """Exact cosine with each of these keys, in their order; NaN for keys that are not live."""
 
-    def matching(self, collection: Collection, text: str, *, depth: int) -> Candidates:
-        """The `depth` passages that have any word of `text`, ranked by BM25.
+    def matching(
+        self, collection: Collection, text: str, *, depth: int, documents: Keys | None = None
+    ) -> Candidates:
+        """The `depth` passages that have any word of `text`, ranked by BM25; `documents` as for `nearest`.
 
-        Nothing in `text` is an operator; without a word it matches nothing.
+        Nothing in `text` is an operator; without a word it matches nothing. A score does not depend on
+        `documents`.
 
         Raises:
             StorageDamaged: the files of the words are damaged, and not yet replaced by the writer.

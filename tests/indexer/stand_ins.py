@@ -25,7 +25,7 @@ from app.engine.tokenizer import Tokenizer
 from app.errors import BadFile
 from app.settings import Settings
 from app.storage.index import Candidates, IndexStats, Scores
-from app.storage.rows import Rows
+from app.storage.rows import Keys, Rows
 from app.storage.sqlite import SqliteRows
 from indexer.encoding import DocumentEncoder
 from indexer.ingestion import Ingestion
@@ -47,7 +47,13 @@ class VersionIndex:
         self.dropped: list[int] = []
 
     def nearest(
-        self, collection: Collection, view: View, query: NDArray[np.float32], *, depth: int
+        self,
+        collection: Collection,
+        view: View,
+        query: NDArray[np.float32],
+        *,
+        depth: int,
+        documents: Keys | None = None,
     ) -> Candidates:
         raise NotImplementedError
 
@@ -59,7 +65,9 @@ class VersionIndex:
     def apply(self, collection: Collection) -> None:
         self.n_documents_at_apply.append(self._rows.collection_stats(collection.key).n_documents)
 
-    def matching(self, collection: Collection, text: str, *, depth: int) -> Candidates:
+    def matching(
+        self, collection: Collection, text: str, *, depth: int, documents: Keys | None = None
+    ) -> Candidates:
         raise NotImplementedError
 
     def word_scores(self, collection: Collection, text: str, keys: Sequence[int]) -> Scores:

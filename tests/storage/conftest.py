@@ -7,6 +7,7 @@ for module in (
     "rows_jobs_contract",
     "consistency",
     "index_contract",
+    "index_filters_contract",
     "exhaustive",
 ):
     pytest.register_assert_rewrite(f"tests.storage.{module}")

@@ -18,6 +18,7 @@ from app.storage.index import Index
 from app.storage.rows import Rows
 from tests.storage.building import encoded, make_collection, write
 from tests.storage.exhaustive import TOLERANCE, assert_is_top, exhaustive, unit_query
+from tests.storage.index_filters_contract import IndexFiltersContract
 from tests.storage.index_words_contract import WordsContract
 
 OpenIndex = Callable[[], Index]
@@ -34,7 +35,7 @@ operations = st.lists(
 )
 
 
-class IndexContract(WordsContract):
+class IndexContract(WordsContract, IndexFiltersContract):
     """Real rows, made vectors."""
 
     @pytest.fixture

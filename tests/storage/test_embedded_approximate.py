@@ -11,7 +11,7 @@ from app.domain import Collection, Document, Passage
 from app.settings import Settings
 from app.storage.embedded.approximate import RESIDENT_BYTES, MappedVectors
 from app.storage.embedded.dense import DenseIndex
-from app.storage.embedded.selection import DocumentMask
+from app.storage.embedded.masks import DocumentMask
 from app.storage.rows import EncodedDocument
 from app.storage.sqlite import SqliteRows
 from tests.storage.building import make_collection, write

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from app.domain import Collection
 from app.settings import Settings
 from app.storage.embedded.dense import DenseIndex
-from app.storage.embedded.selection import DocumentMask
+from app.storage.embedded.masks import DocumentMask
 from app.storage.sqlite import SqliteRows
 from tests.storage.building import encoded, make_collection, write
 from tests.storage.exhaustive import assert_is_top, exhaustive, unit_query

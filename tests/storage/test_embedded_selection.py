@@ -2,7 +2,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.storage.embedded.selection import DocumentMask, Selection
+from app.storage.embedded.masks import DocumentMask
+from app.storage.embedded.selection import Selection
 
 flag_lists = st.lists(st.booleans(), max_size=40)
 

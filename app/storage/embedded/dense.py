@@ -17,8 +17,8 @@ from app.storage.embedded.bases import damages, folder_of
 from app.storage.embedded.building import Progress
 from app.storage.embedded.exact import Query
 from app.storage.embedded.following import Follower
+from app.storage.embedded.masks import DocumentMask
 from app.storage.embedded.publication import Publisher
-from app.storage.embedded.selection import DocumentMask
 from app.storage.embedded.snapshots import Snapshot
 from app.storage.index import Candidates, IndexStats, Scores
 from app.storage.rows import Rows

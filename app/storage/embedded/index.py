@@ -8,11 +8,11 @@ from app.settings import Settings
 from app.storage.embedded.building import Progress
 from app.storage.embedded.dense import DenseIndex
 from app.storage.embedded.exact import Query
-from app.storage.embedded.selection import DocumentMask
+from app.storage.embedded.masks import Masks
 from app.storage.index import Candidates, IndexStats, Scores
 from app.storage.lexical.base import Allowed
 from app.storage.lexical.index import LexicalIndex
-from app.storage.rows import Rows
+from app.storage.rows import Keys, Rows
 
 
 class EmbeddedIndex:
@@ -21,6 +21,7 @@ class EmbeddedIndex:
     def __init__(self, rows: Rows, directory: Path, settings: Settings) -> None:
         self._dense = DenseIndex(rows, directory, settings)
         self._words = LexicalIndex(rows, directory)
+        self._masks = Masks()
 
     def nearest(
         self,
@@ -29,18 +30,19 @@ class EmbeddedIndex:
         query: Query,
         *,
         depth: int,
-        allowed: DocumentMask | None = None,
+        documents: Keys | None = None,
     ) -> Candidates:
+        allowed = None if documents is None else self._masks.of(documents)
         return self._dense.nearest(collection, view, query, depth=depth, allowed=allowed)
 
     def similarities(self, collection: Collection, view: View, query: Query, keys: Sequence[int]) -> Scores:
         return self._dense.similarities(collection, view, query, keys)
 
     def matching(
-        self, collection: Collection, text: str, *, depth: int, allowed: DocumentMask | None = None
+        self, collection: Collection, text: str, *, depth: int, documents: Keys | None = None
     ) -> Candidates:
-        documents = None if allowed is None else Allowed.documents(allowed.keys())
-        return self._words.match(collection.key, text, depth=depth, allowed=documents)
+        allowed = None if documents is None else Allowed.documents(documents)
+        return self._words.match(collection.key, text, depth=depth, allowed=allowed)
 
     def word_scores(self, collection: Collection, text: str, keys: Sequence[int]) -> Scores:
         return self._words.scores(collection.key, text, keys)

@@ -6,7 +6,8 @@ import numpy as np
 
 from app.storage.embedded.approximate import ApproximateSearch
 from app.storage.embedded.exact import ExactSearch, Query
-from app.storage.embedded.selection import DocumentMask, Flags, Positions, Selection
+from app.storage.embedded.masks import DocumentMask
+from app.storage.embedded.selection import Flags, Positions, Selection
 from app.storage.index import Scores
 from app.storage.rows import Keys, VectorBlock, Vectors
 

@@ -1,12 +1,9 @@
 """Which vectors a search may return: packed bits that FAISS reads, never changed once made."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-
-from app.storage.rows import Keys
 
 Flags = NDArray[np.bool_]
 Positions = NDArray[np.int64]
@@ -65,40 +62,6 @@ class Selection:
 
     def both(self, flags: Flags) -> "Selection":
         return Selection.of_flags(flags if self.bits is None else self.flags() & flags)
-
-
-@dataclass(frozen=True, slots=True)
-class DocumentMask:
-    """The documents that a filter lets through."""
-
-    first: int
-    allowed: Flags
-    """Whether document key `first + i` is let through; keys outside are not."""
-
-    @classmethod
-    def of(cls, document_keys: Iterable[int]) -> "DocumentMask":
-        keys = np.fromiter(document_keys, np.int64)
-        if not keys.size:
-            return cls(0, np.zeros(0, np.bool_))
-        first = int(keys.min())
-        allowed = np.zeros(int(keys.max()) - first + 1, np.bool_)
-        allowed[keys - first] = True
-        return cls(first, allowed)
-
-    def keys(self) -> Keys:
-        """Those let through, ascending."""
-        return self.first + np.flatnonzero(self.allowed)
-
-    def flags(self, document_keys: Keys) -> Flags:
-        """Whether each of these is let through."""
-        n = len(self.allowed)
-        if not n or not document_keys.size:
-            return np.zeros(len(document_keys), np.bool_)
-        offsets = document_keys - self.first
-        is_within = (offsets >= 0) & (offsets < n)
-        if is_within.all():
-            return np.take(self.allowed, offsets)
-        return is_within & np.take(self.allowed, offsets.clip(0, n - 1))
 
 
 def _bit(positions: Positions) -> NDArray[np.uint8]:

@@ -7,8 +7,8 @@ import numpy as np
 
 from app.storage.embedded.bases import Base
 from app.storage.embedded.exact import Query
+from app.storage.embedded.masks import DocumentMask
 from app.storage.embedded.segments import Found, Segment, Tail
-from app.storage.embedded.selection import DocumentMask
 from app.storage.index import Candidates, Scores
 from app.storage.rows import Keys, VectorBlock
 
