@@ -7,7 +7,7 @@ time behind whoever waits, so it neither fills the queue nor keeps others waitin
 
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 
@@ -28,6 +28,8 @@ to multiples of 16 up to 128 and of 32 above, 12 lengths up to 256."""
 
 @dataclass(frozen=True, slots=True)
 class _Call:
+    """A call of `encode`, or one batch's worth of it."""
+
     sequences: Sequence[Ids]
     is_interactive: bool
     vectors: Future[Vectors] = field(default_factory=Future)
@@ -80,14 +82,17 @@ class BatchingOwner:
             Overloaded: too many others wait already; nothing was done.
             ModelUnavailable: closed.
         """
+        lengths = [len(s) for s in sequences]
+        batches = list(cut_batches(lengths, max_batch_tokens=self._max_batch_tokens))
         if len(sequences) <= self._max_queue:
-            return self._enqueue(sequences, is_interactive=True).result()
+            parts = [[sequences[i] for i in rows] for rows in batches]
+            return self._gather(len(sequences), zip(batches, self._enqueue(parts), strict=True))
         with self._changed:
             if self._n_bulk:
                 raise Overloaded("another large batch is being encoded; wait for it or send fewer texts")
             self._n_bulk += 1
         try:
-            return self._encode_bulk(sequences)
+            return self._gather(len(sequences), self._one_after_another(sequences, batches))
         finally:
             with self._changed:
                 self._n_bulk -= 1
@@ -100,33 +105,48 @@ class BatchingOwner:
         for lane in self._lanes:
             lane.join()
 
-    def _encode_bulk(self, sequences: Sequence[Ids]) -> Vectors:
-        """All lanes compute a batch while one more waits, so that none idles in between."""
-        vectors = np.empty((len(sequences), self._dimensions), dtype=np.float32)
-        running: deque[tuple[list[int], Future[Vectors]]] = deque()
-        for rows in cut_batches([len(s) for s in sequences], max_batch_tokens=self._max_batch_tokens):
-            running.append((rows, self._enqueue([sequences[i] for i in rows], is_interactive=False)))
-            if len(running) > len(self._lanes):
-                done, future = running.popleft()
-                vectors[done] = future.result()
-        for done, future in running:
-            vectors[done] = future.result()
+    def _gather(self, n: int, parts: Iterable[tuple[list[int], Future[Vectors]]]) -> Vectors:
+        vectors = np.empty((n, self._dimensions), dtype=np.float32)
+        for rows, part in parts:
+            vectors[rows] = part.result()
         return vectors
 
-    def _enqueue(self, sequences: Sequence[Ids], *, is_interactive: bool) -> Future[Vectors]:
-        call = _Call(sequences, is_interactive)
+    def _one_after_another(
+        self, sequences: Sequence[Ids], batches: Sequence[list[int]]
+    ) -> Iterator[tuple[list[int], Future[Vectors]]]:
+        """All lanes compute a batch while one more waits, so that none idles in between."""
+        running: deque[tuple[list[int], Future[Vectors]]] = deque()
+        for rows in batches:
+            running.append((rows, self._enqueue_bulk([sequences[i] for i in rows])))
+            if len(running) > len(self._lanes):
+                yield running.popleft()
+        yield from running
+
+    def _enqueue(self, parts: Sequence[Sequence[Ids]]) -> list[Future[Vectors]]:
+        calls = [_Call(part, is_interactive=True) for part in parts]
+        n = sum(len(part) for part in parts)
         with self._changed:
-            if self._closed:
-                raise ModelUnavailable("the model is shut down")
-            if is_interactive:
-                if self._n_waiting + len(sequences) > self._max_queue:
-                    raise Overloaded(
-                        f"{self._n_waiting} texts wait for the model already, at most {self._max_queue} may"
-                    )
-                self._n_waiting += len(sequences)
+            self._refuse_if_closed()
+            if self._n_waiting + n > self._max_queue:
+                raise Overloaded(
+                    f"{self._n_waiting} texts wait for the model already, at most {self._max_queue} may"
+                )
+            self._n_waiting += n
+            self._waiting += calls
+            self._changed.notify(len(calls))
+        return [call.vectors for call in calls]
+
+    def _enqueue_bulk(self, sequences: Sequence[Ids]) -> Future[Vectors]:
+        call = _Call(sequences, is_interactive=False)
+        with self._changed:
+            self._refuse_if_closed()
             self._waiting.append(call)
             self._changed.notify()
         return call.vectors
+
+    def _refuse_if_closed(self) -> None:
+        if self._closed:
+            raise ModelUnavailable("the model is shut down")
 
     def _run(self) -> None:
         while calls := self._next_calls():

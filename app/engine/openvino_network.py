@@ -1,6 +1,5 @@
 """The compiled network, run by OpenVINO. Imports neither torch nor transformers."""
 
-import os
 import threading
 from pathlib import Path
 
@@ -8,7 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.engine.compiled import NETWORK
+from app.engine.cores import available_cores
 from app.engine.silent_openvino import openvino
+from app.errors import ModelUnavailable
 
 MAX_LANES = 4
 """Batches computed at the same time; with more threads than this, several share a batch."""
@@ -27,22 +28,25 @@ class OpenVinoNetwork:
     Args:
         folder: of the compiled model.
         threads: 0 means all cores.
+
+    Raises:
+        ModelUnavailable: this processor or this version of OpenVINO cannot run it.
     """
 
     def __init__(self, folder: Path, *, threads: int) -> None:
-        threads = threads or len(os.sched_getaffinity(0))
+        threads = threads or available_cores()
         self.n_lanes = min(threads, MAX_LANES)
-        self._model = openvino.Core().compile_model(
-            folder / NETWORK,
-            "CPU",
-            {
-                "NUM_STREAMS": self.n_lanes,
-                "INFERENCE_NUM_THREADS": threads,
-                "INFERENCE_PRECISION_HINT": "f32",
-                "ENABLE_CPU_PINNING": False,
-                "CPU_RUNTIME_CACHE_CAPACITY": SHAPES_KEPT,
-            },
-        )
+        options = {
+            "NUM_STREAMS": self.n_lanes,
+            "INFERENCE_NUM_THREADS": threads,
+            "INFERENCE_PRECISION_HINT": "f32",
+            "ENABLE_CPU_PINNING": False,
+            "CPU_RUNTIME_CACHE_CAPACITY": SHAPES_KEPT,
+        }
+        try:
+            self._model = openvino.Core().compile_model(folder / NETWORK, "CPU", options)
+        except RuntimeError as error:
+            raise ModelUnavailable(f"OpenVINO cannot run the model in {folder}: {error}") from error
         self._local = threading.local()
         self.runtime = f"openvino-int8 {openvino.__version__.partition('-')[0]}"
 

@@ -159,6 +159,21 @@ def test_call_larger_than_the_queue_is_done_and_lets_others_through(
     assert bulk.result(PATIENCE_S).tolist() == expected(sequences)
 
 
+def test_lanes_share_the_batches_of_one_call(
+    network: SummingNetwork, in_background: Callable[..., Future[NDArray[np.float32]]]
+) -> None:
+    owner = make_owner(network, n_lanes=2, max_batch_tokens=32)
+    network.open.clear()
+    sequences = [sequence(n) for n in range(4)]
+    call = in_background(owner.encode, sequences)
+    assert network.begun.acquire(timeout=PATIENCE_S)
+    assert network.begun.acquire(timeout=PATIENCE_S)
+    assert network.shapes == [(2, 16), (2, 16)]
+    network.open.set()
+    assert call.result(PATIENCE_S).tolist() == expected(sequences)
+    owner.close()
+
+
 def test_second_large_call_at_the_same_time_is_refused(
     network: SummingNetwork, owner: BatchingOwner, in_background: Callable[..., Future[NDArray[np.float32]]]
 ) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from sentence_transformers import SentenceTransformer
 
-from app.engine.compiled import MANIFEST, WEIGHTS, compiled_folder, read_manifest
+from app.engine.compiled import MANIFEST, NETWORK, WEIGHTS, compiled_folder, read_manifest, write_manifest
 from app.engine.models import find_bi_encoder, load_embedder
 from app.errors import ModelUnavailable
 from app.settings import Settings
@@ -108,6 +108,13 @@ def test_compiled_model_with_a_missing_file_is_refused(damage: str, copy: Settin
     (folder_of(copy) / damage).unlink()
     assert not is_prepared(copy)
     with pytest.raises(ModelUnavailable, match="is damaged"):
+        load_embedder(copy)
+
+
+def test_compiled_model_that_openvino_cannot_read_is_refused(copy: Settings) -> None:
+    (folder_of(copy) / NETWORK).write_text("no network")
+    write_manifest(folder_of(copy), {})
+    with pytest.raises(ModelUnavailable, match="OpenVINO cannot run the model in"):
         load_embedder(copy)
 
 
