@@ -1,5 +1,6 @@
 """A base above the exact limit: 16,000 clustered vectors of 32 dimensions, with a tail and deletions."""
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -204,10 +205,36 @@ def test_every_flipped_bit_is_found_by_a_full_check(large: Large, index: DenseIn
 
 
 def test_pages_given_back_read_the_same(tmp_path: Path) -> None:
-    """More reads than are kept resident."""
+    """A file larger than what is kept resident, all but its first vectors being a hole."""
     vectors = clustered(1000, seed=0).astype(np.float16)
-    (tmp_path / "vectors").write_bytes(vectors.tobytes())
-    mapped = MappedVectors(tmp_path / "vectors", n_vectors=1000, dimensions=DIMENSIONS)
-    every = np.arange(1000)
-    for _ in range(RESIDENT_BYTES // (1000 * 64 * 2**10) + 2):
-        np.testing.assert_array_equal(mapped.take(every), vectors)
+    n_vectors = RESIDENT_BYTES // (2 * DIMENSIONS) + 777
+    with (tmp_path / "vectors").open("wb") as file:
+        file.write(vectors.tobytes())
+        file.truncate(n_vectors * 2 * DIMENSIONS)
+    mapped = MappedVectors(tmp_path / "vectors", n_vectors=n_vectors, dimensions=DIMENSIONS)
+    positions = np.append(np.arange(1000), n_vectors - 1)
+    for _ in range(20):
+        taken = mapped.take(positions)
+        np.testing.assert_array_equal(taken[:-1], vectors)
+        assert not taken[-1].any()
+
+
+def test_reading_a_large_file_keeps_little_of_it_in_memory(tmp_path: Path) -> None:
+    """Twice as large as what is kept, read through more than once."""
+    n_vectors = 2 * RESIDENT_BYTES // (2 * DIMENSIONS)
+    with (tmp_path / "vectors").open("wb") as file:
+        file.truncate(n_vectors * 2 * DIMENSIONS)
+    mapped = MappedVectors(tmp_path / "vectors", n_vectors=n_vectors, dimensions=DIMENSIONS)
+    before = mapped_bytes(tmp_path / "vectors")
+    largest = 0
+    for positions in np.random.default_rng(0).integers(0, n_vectors, (60, 400)):
+        mapped.take(positions)
+        largest = max(largest, mapped_bytes(tmp_path / "vectors"))
+    assert before == 0
+    assert 0 < largest <= RESIDENT_BYTES * 1.1
+
+
+def mapped_bytes(path: Path) -> int:
+    """How much of a file this process has in memory, by Linux's own account."""
+    areas = Path("/proc/self/smaps").read_text().split(str(path))[1:]
+    return sum(1024 * int(re.findall(r"^Rss: +(\d+) kB", area, re.MULTILINE)[0]) for area in areas)
