@@ -4,10 +4,10 @@
 
 The folder stands for the root of the image: `/opt/bifocal` becomes `FOLDER/opt/bifocal`. All stages share
 it, so what is copied between them is in place already. Then the service and the worker start as the image
-would start them (as another user where this one is root, so that only /data is writable), the health check
-runs, and both are stopped by SIGTERM.
+would start them, the health check runs, and both are stopped by SIGTERM. Where this runs as root, the folder
+is mounted read-only but for /data, and the processes run as the image's user if they can reach Python.
 
-What this does not show: the base image, the package manager's own layers, a kernel-enforced read-only root.
+What this does not show: the base image and the making of its user.
 """
 
 import json
@@ -19,7 +19,9 @@ import socket
 import subprocess
 import sys
 import time
+import urllib.request
 from pathlib import Path
+from typing import Any
 
 from tests.project.dockerfile import Stage, stages
 from tests.project.repository import ROOT
@@ -94,10 +96,7 @@ def start(root: Path) -> None:
     variables |= {"BIFOCAL_PORT": port, "HOME": "/nonexistent"}
     data = root / "data"
     data.mkdir(exist_ok=True)
-    user = None
-    if os.geteuid() == 0:
-        shutil.chown(data, USER, USER)
-        user = USER
+    prefix = confinement(root, data)
     entry = [str(root / "opt/bifocal/bin" / json.loads(final.only("ENTRYPOINT"))[0])]
     health = json.loads(final.only("HEALTHCHECK").partition(" CMD ")[2])
     health = [
@@ -106,14 +105,7 @@ def start(root: Path) -> None:
     ]
     began = time.monotonic()
     processes = [
-        subprocess.Popen(
-            [*entry, command],
-            env=variables,
-            cwd=data,
-            user=user,
-            group=user,
-            extra_groups=[] if user else None,
-        )
+        subprocess.Popen([*prefix, *entry, command], env=variables, cwd=data)
         for command in ("serve", "worker")
     ]
     try:
@@ -124,6 +116,8 @@ def start(root: Path) -> None:
                 raise SystemExit("the service did not become healthy")
             time.sleep(0.2)
         report(f"healthy {time.monotonic() - began:.1f} s after the start")
+        subprocess.run([*prefix, *entry, "doctor", "--worker"], env=variables, check=True, cwd=data)
+        answer(f"http://127.0.0.1:{port}/v1/collections/harbour")
     finally:
         for process in processes:
             process.terminate()
@@ -131,6 +125,41 @@ def start(root: Path) -> None:
     report(f"exit codes after SIGTERM: {codes}")
     if any(code not in (0, -15) for code in codes):
         raise SystemExit(1)
+
+
+def answer(collection: str) -> None:
+    """Write a document and find it."""
+    request(collection, {}, method="PUT")
+    request(f"{collection}/documents/1", {"text": "The ferry leaves at noon."}, method="PUT")
+    found = request(f"{collection}/search/asymmetric", {"query": "when does the boat go"}, method="POST")
+    report(f"found: {found['hits'][0]['passages'][0]['text']}")
+
+
+def request(url: str, body: dict[str, str], *, method: str) -> dict[str, Any]:
+    headers = {"content-type": "application/json"}
+    asked = urllib.request.Request(url, json.dumps(body).encode(), headers, method=method)
+    with urllib.request.urlopen(asked, timeout=60) as response:
+        content: dict[str, Any] = json.load(response)
+    return content
+
+
+READ_ONLY = (
+    'mount --bind "$0" "$0" && mount --bind "$0/data" "$0/data" && mount -o remount,bind,ro "$0" && exec "$@"'
+)
+
+
+def confinement(root: Path, data: Path) -> list[str]:
+    """The words before a command that take away what the image's processes do not have."""
+    if os.geteuid() != 0 or not shutil.which("unshare"):
+        report("not shown here, for want of root and unshare: read-only root, another user")
+        return []
+    mounted = ["unshare", "--mount", "sh", "-c", READ_ONLY, str(root)]
+    interpreter = (root / "opt/bifocal/bin/python").resolve()
+    if not all(folder.stat().st_mode & 0o001 for folder in interpreter.parents):
+        report(f"not shown here, because others may not reach {interpreter}: another user")
+        return mounted
+    shutil.chown(data, USER, USER)
+    return [*mounted, "setpriv", f"--reuid={USER}", f"--regid={USER}", "--clear-groups"]
 
 
 def require_lean(root: Path) -> None:
