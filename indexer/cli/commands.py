@@ -5,6 +5,7 @@ import, and `bifocal --help` must not.
 """
 
 import importlib.metadata
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -122,6 +123,53 @@ def search(  # noqa: PLR0917  typer makes options of them, callable by name alon
             is_symmetric=symmetric,
             mode=mode,
             as_json=as_json,
+        )
+
+
+@app.command()
+def evaluate(
+    *,
+    data: Annotated[
+        Path | None,
+        typer.Option(help="Folder in BEIR layout: corpus.jsonl, queries.jsonl, qrels/SPLIT.tsv."),
+    ] = None,
+    split: Annotated[str, typer.Option(help="Which judgements of --data.")] = "test",
+    collection: Annotated[
+        str | None, typer.Option("--collection", "-c", help="Where documents are, or are put.")
+    ] = None,
+    queries: Annotated[Path | None, typer.Option(help="Queries for --collection, as JSON lines.")] = None,
+    qrels: Annotated[Path | None, typer.Option(help="Judgements for --collection, a table.")] = None,
+    modes: Annotated[str, typer.Option(help="Ways of searching to compare, between commas.")] = (
+        "lexical,dense,hybrid"
+    ),
+    url: Annotated[str | None, typer.Option(help="Ask the service that runs there.")] = None,
+    home: Annotated[
+        Path | None,
+        typer.Option(help="Keep the store there: repeating costs little. A temporary one without it."),
+    ] = None,
+    output: Annotated[Path, typer.Option(help="Folder for the report.")] = Path("evaluation"),
+    limit_queries: Annotated[int | None, typer.Option(min=1, help="Ask only the first ones.")] = None,
+) -> None:
+    """Measure how well queries find the documents that were judged relevant, and write a report."""
+    with reported():
+        from app.settings import Settings
+        from indexer.cli.evaluating import evaluate as run_evaluation
+        from indexer.cli.evaluation_subject import Request
+
+        run_evaluation(
+            Settings.from_environment(),
+            Request(
+                data=data,
+                split=split,
+                queries=queries,
+                qrels=qrels,
+                collection=collection,
+                modes=[mode.strip() for mode in modes.split(",") if mode.strip()],
+                url=url,
+                home=home,
+                output=output,
+                limit_queries=limit_queries,
+            ),
         )
 
 

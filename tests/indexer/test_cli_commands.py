@@ -43,6 +43,7 @@ def test_help_names_every_command() -> None:
         "worker",
         "ingest",
         "search",
+        "evaluate",
         "settings",
         "doctor",
         "collections",

@@ -1,0 +1,137 @@
+"""What an evaluation asks: a store in this process, or a running service; with the corpus put in first."""
+
+import re
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
+
+from app.domain import Collection
+from app.errors import InvalidInput
+from app.services.search import Search
+from app.settings import Settings
+from indexer.cli.composition import Store, find_or_create_collection, open_embedder, open_store
+from indexer.cli.on_demand import WorkerOnDemand
+from indexer.cli.printing import output
+from indexer.evaluation import local
+from indexer.evaluation.asking import Ask
+from indexer.evaluation.dataset import Dataset, read_corpus
+from indexer.evaluation.indexing import Indexed
+from indexer.evaluation.remote import TIMEOUT_S, Service
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What the command was asked for; None where an option was not given."""
+
+    data: Path | None
+    split: str
+    queries: Path | None
+    qrels: Path | None
+    collection: str | None
+    modes: Sequence[str]
+    url: str | None
+    home: Path | None
+    output: Path
+    limit_queries: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """What is asked, ready to be asked."""
+
+    ask: Ask
+    details: dict[str, Any]
+    indexed: Indexed | None
+
+
+@contextmanager
+def open_subject(settings: Settings, request: Request, dataset: Dataset) -> Iterator[Subject]:
+    if request.url is not None:
+        if request.home is not None:
+            raise InvalidInput(
+                "--url asks a running service, --home a store in this process; give one of them"
+            )
+        with httpx.Client(base_url=request.url, timeout=TIMEOUT_S) as client:
+            yield _served(Service(client), request, dataset)
+        return
+    with ExitStack() as stack:
+        home = request.home or settings.home
+        if dataset.corpus is not None and request.home is None:
+            home = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="bifocal-")))
+        settings = settings.model_copy(update={"home": home})
+        store = stack.enter_context(open_store(settings))
+        collection, indexed = _indexed(store, settings, request, dataset)
+        embedder = stack.enter_context(open_embedder(settings))
+        stats = store.rows.collection_stats(collection.key)
+        details = {
+            "model": collection.model,
+            "runtime": embedder.description.runtime,
+            "collection": collection.name,
+            "n_passages": stats.n_passages,
+            "searched": "in the process of the evaluation",
+        }
+        search = Search(store.rows, store.index, embedder)
+        yield Subject(local.asking(search, collection.name), details, indexed)
+
+
+def _indexed(
+    store: Store, settings: Settings, request: Request, dataset: Dataset
+) -> tuple[Collection, Indexed | None]:
+    if dataset.corpus is None:
+        assert request.collection is not None
+        return store.rows.collection(request.collection), None
+    collection = find_or_create_collection(store.rows, _collection_name(request, dataset), settings)
+    with (
+        WorkerOnDemand(store, settings) as on_demand,
+        progress("indexing", dataset.n_documents) as advance,
+    ):
+        indexed = local.index(
+            store.rows,
+            collection,
+            read_corpus(dataset.corpus),
+            check_worker=on_demand.check,
+            advance=advance,
+        )
+    return collection, indexed
+
+
+def _served(service: Service, request: Request, dataset: Dataset) -> Subject:
+    name = _collection_name(request, dataset)
+    indexed = None
+    if dataset.corpus is not None:
+        with progress("indexing", dataset.n_documents) as advance:
+            indexed = service.index(name, read_corpus(dataset.corpus), advance=advance)
+    shown = service.collection(name)
+    details = {
+        "model": shown["model"],
+        "collection": name,
+        "n_passages": shown["stats"]["n_passages"],
+        "searched": f"through HTTP at {request.url}",
+    }
+    return Subject(service.asking(name), details, indexed)
+
+
+def _collection_name(request: Request, dataset: Dataset) -> str:
+    """One that no one else uses, unless it was given."""
+    return request.collection or f"evaluation-{re.sub(r'[^a-z0-9_-]+', '-', dataset.name.lower())}"[:63]
+
+
+@contextmanager
+def progress(what: str, total: int) -> Iterator[Callable[[int], None]]:
+    """A bar on a terminal, a line when done elsewhere."""
+    console = output()
+    if not console.is_terminal:
+        yield lambda _: None
+        console.print(f"{what}: {total} done", markup=False)
+        return
+    with Progress(
+        TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), console=console
+    ) as bar:
+        task = bar.add_task(what, total=total)
+        yield lambda n: bar.advance(task, n)

@@ -1,0 +1,1 @@
+"""Evaluation: judged queries, rankings, metrics with their uncertainty, and a report of them."""

@@ -1,0 +1,46 @@
+"""What is compared: ways of searching, by the names that users give on the command line."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, get_args
+
+from app.domain import Fusion, Mode
+from app.errors import InvalidInput
+
+MODES: tuple[Mode, ...] = get_args(Mode)
+
+
+@dataclass(frozen=True, slots=True)
+class Configuration:
+    """A named way of searching."""
+
+    name: str
+    mode: Mode
+    fusion: Fusion | None = None
+    """None: the default of the search."""
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        """Of the request body, beside query and top_k."""
+        if self.fusion is None:
+            return {"mode": self.mode}
+        return {"mode": self.mode, "fusion": asdict(self.fusion)}
+
+
+def configurations(names: Sequence[str]) -> list[Configuration]:
+    """
+    Raises:
+        InvalidInput: an unknown name, the same one twice, or none.
+    """
+    allowed = f"available are {', '.join(MODES)}"
+    if not names:
+        raise InvalidInput(f"no mode was named; {allowed}")
+    found: list[Configuration] = []
+    for name in names:
+        mode = next((mode for mode in MODES if mode == name), None)
+        if mode is None:
+            raise InvalidInput(f"there is no mode {name!r}; {allowed}")
+        if name in [each.name for each in found]:
+            raise InvalidInput(f"the mode {name!r} is named twice")
+        found.append(Configuration(name, mode))
+    return found

@@ -1,0 +1,58 @@
+"""Metrics of rankings, computed by trec_eval.
+
+A run is a list of document ids per query, best first. trec_eval would order equal scores its own way, so it
+is given the ranks: the order that users see is the order that is measured.
+"""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pytrec_eval
+from numpy.typing import NDArray
+
+from indexer.evaluation.dataset import Qrels
+
+Run = Mapping[str, Sequence[str]]
+"""Query id to document ids, best first."""
+Values = NDArray[np.float64]
+
+DEPTH = 100
+"""Documents of a ranking that are looked at."""
+NDCG, MRR, RECALL, MAP = "nDCG@10", "MRR@10", f"Recall@{DEPTH}", f"MAP@{DEPTH}"
+METRICS = (NDCG, MRR, RECALL, MAP)
+"""nDCG with linear gain and 1 / log2(rank + 1), as trec_eval and BEIR have it."""
+
+
+def measure(run: Run, qrels: Qrels) -> dict[str, Values]:
+    """Each metric of each judged query; a query without hits, or not in the run, has 0.
+
+    >>> measure({"q": ["a", "b", "c"]}, {"q": {"b": 1, "z": 1}})["MRR@10"]
+    array([0.5])
+
+    Returns:
+        Metric to (q,), in the order of `qrels`.
+    """
+    whole = _evaluate(run, qrels, {"ndcg_cut.10", f"recall.{DEPTH}", "map"}, depth=DEPTH)
+    top = _evaluate(run, qrels, {"recip_rank"}, depth=10)  # it has no cut of its own
+    return {
+        NDCG: _values(whole, "ndcg_cut_10", qrels),
+        MRR: _values(top, "recip_rank", qrels),
+        RECALL: _values(whole, f"recall_{DEPTH}", qrels),
+        MAP: _values(whole, "map", qrels),
+    }
+
+
+def _evaluate(run: Run, qrels: Qrels, measures: set[str], *, depth: int) -> Mapping[str, Mapping[str, float]]:
+    ranks = {query_id: _descending(run.get(query_id, ())[:depth]) for query_id in qrels}
+    evaluated: Mapping[str, Mapping[str, float]] = pytrec_eval.RelevanceEvaluator(
+        {query_id: dict(judged) for query_id, judged in qrels.items()}, measures
+    ).evaluate(ranks)
+    return evaluated
+
+
+def _descending(document_ids: Sequence[str]) -> dict[str, float]:
+    return {document_id: -float(rank) for rank, document_id in enumerate(document_ids)}
+
+
+def _values(evaluated: Mapping[str, Mapping[str, float]], measure_name: str, qrels: Qrels) -> Values:
+    return np.array([evaluated[query_id][measure_name] for query_id in qrels])
