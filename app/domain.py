@@ -242,7 +242,7 @@ class SearchResult:
     """Pieces in which the query was encoded: more than one only for long texts in symmetric search."""
     generation: int
     timings_ms: Mapping[str, float]
-    """Milliseconds per stage: encode, retrieve, fetch, total."""
+    """Milliseconds per stage: encode, filter (if any), retrieve, fetch, total."""
 
 
 @dataclass(frozen=True, slots=True)

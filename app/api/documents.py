@@ -12,6 +12,7 @@ from pydantic import ValidationError
 
 from app.api.bodies import StrictRoute, json_response, parse_json, require_media_type, spooled_body
 from app.api.cursors import decode_cursor, encode_cursor
+from app.api.filters import FilterText, name_of, parse_text
 from app.api.jobs import ACCEPTED, PREFER, accepted, finished_or_accepted
 from app.api.parameters import CollectionName, Cursor, DocumentId, Limit
 from app.api.problems import responses
@@ -122,14 +123,19 @@ async def post_documents(
     responses=responses(404),
 )
 def list_documents(
-    request: Request, name: CollectionName, limit: Limit = 100, cursor: Cursor = None
+    request: Request,
+    name: CollectionName,
+    limit: Limit = 100,
+    cursor: Cursor = None,
+    filter_text: FilterText = None,
 ) -> Response:
     """Documents by id in code point order, without their texts, a page at a time."""
     rows = parts(request).rows
+    condition = parse_text(filter_text)
     collection = rows.collection(name)
-    listing = f"documents {collection.key}"
+    listing = name_of(f"documents {collection.key}", filter_text)
     after = None if cursor is None else str(decode_cursor(listing, cursor))
-    found = rows.documents(collection.key, after=after, limit=limit + 1)
+    found = rows.documents(collection.key, after=after, limit=limit + 1, condition=condition)
     page = found[:limit]
     more = encode_cursor(listing, page[-1].document.id) if len(found) > limit else None
     return json_response(

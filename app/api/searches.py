@@ -1,5 +1,6 @@
 """/v1/collections/{collection}/search"""
 
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Body, Request, Response
@@ -8,8 +9,9 @@ from app.api.bodies import StrictRoute, json_response
 from app.api.parameters import CollectionName
 from app.api.problems import responses
 from app.api.schemas.searches import AsymmetricRequest, SearchResponse, SymmetricRequest
-from app.api.state import parts
-from app.domain import Fusion
+from app.api.state import Parts, parts
+from app.domain import Facet, Fusion
+from app.filters import Filter, parse_filter
 
 router = APIRouter(prefix="/v1/collections/{collection}/search", tags=["search"], route_class=StrictRoute)
 
@@ -21,6 +23,15 @@ ASYMMETRIC_EXAMPLES: dict[str, Any] = {
     "lexical": {
         "summary": "By words alone",
         "value": {"query": "rainforest deforestation", "mode": "lexical", "top_k": 3},
+    },
+    "filter": {
+        "summary": "Among some documents, with counts of their metadata",
+        "value": {
+            "query": "How do leaves make sugar?",
+            "top_k": 3,
+            "filter": {"field": "article", "in": ["Oxygen", "Amazon rainforest"]},
+            "facets": ["article"],
+        },
     },
     "words": {
         "summary": "A few words, one passage each",
@@ -56,10 +67,11 @@ def search_asymmetric(
     (BM25), or by both fused, which is the default.
 
     A hit is a document, ranked by its best passage, with offsets into its text. Exactly
-    min(top_k, documents) hits come back, in lexical mode of the documents that have a word of the query; a
-    finished write is seen by the next search.
+    min(top_k, documents) hits come back, of the documents that satisfy the filter and, in lexical mode, have
+    a word of the query; a finished write is seen by the next search.
     """
-    result = parts(request).search.asymmetric(
+    service, condition = parts(request), _condition(body)
+    result = service.search.asymmetric(
         name,
         body.query,
         top_k=body.top_k,
@@ -67,8 +79,9 @@ def search_asymmetric(
         truncate=body.truncate,
         mode=body.mode,
         fusion=None if body.fusion is None else Fusion(body.fusion.method, body.fusion.dense_weight),
+        condition=condition,
     )
-    return json_response(SearchResponse.of(result))
+    return json_response(SearchResponse.of(result, _facets(service, name, body, condition)))
 
 
 @router.post(
@@ -88,7 +101,21 @@ def search_symmetric(
 
     Give a text, or the id of a document of the collection, which is then not among its own hits.
     """
-    result = parts(request).search.symmetric(
-        name, text=body.text, document_id=body.document_id, top_k=body.top_k
+    service, condition = parts(request), _condition(body)
+    result = service.search.symmetric(
+        name, text=body.text, document_id=body.document_id, top_k=body.top_k, condition=condition
     )
-    return json_response(SearchResponse.of(result))
+    return json_response(SearchResponse.of(result, _facets(service, name, body, condition)))
+
+
+def _condition(body: AsymmetricRequest | SymmetricRequest) -> Filter | None:
+    return None if body.filter is None else parse_filter(body.filter)
+
+
+def _facets(
+    service: Parts, name: str, body: AsymmetricRequest | SymmetricRequest, condition: Filter | None
+) -> Mapping[str, Facet]:
+    if not body.facets:
+        return {}
+    collection = service.rows.collection(name)
+    return service.rows.facets(collection.key, body.facets, condition=condition, limit=body.facet_limit)

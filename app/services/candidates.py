@@ -81,15 +81,17 @@ class Retriever:
         self._mode = mode
         self._fusion = fusion
 
-    def retrieve(self, top_k: int) -> Retrieved:
+    def retrieve(self, top_k: int, *, among: Keys | None = None) -> Retrieved:
         """The first min(top_k, all) documents; in lexical mode all are those with a word of the query.
+
+        `among` are keys of documents, ascending; where given, there are no others.
 
         Goes deeper until there are `top_k` documents and no document that was left out could be among them,
         were its best passage as good as the worst that was found by either leg (the threshold of Fagin, Lotem
         and Naor 2003).
         """
         depth = DEPTH
-        legs = self._legs(depth)
+        legs = self._legs(depth, among)
         passages = legs.passages
         while True:
             ranked, threshold = self._ranked_documents(passages, legs)
@@ -98,16 +100,16 @@ class Retriever:
             if legs.is_complete or is_settled:
                 return Retrieved(_with_ties(ranked, top_k), self._best_first(passages), legs.generation)
             depth *= DEEPER
-            legs = self._legs(depth)
+            legs = self._legs(depth, among)
             passages = _joined(passages, _of_other_documents(legs.passages, passages.document_keys))
 
-    def _legs(self, depth: int) -> Legs:
+    def _legs(self, depth: int, among: Keys | None) -> Legs:
         collection, vector = self._collection, self._vector
         dense = words = None
         if vector is not None and self._mode != "lexical":
-            dense = self._index.nearest(collection, "passages", vector, depth=depth)
+            dense = self._index.nearest(collection, "passages", vector, depth=depth, documents=among)
         if self._mode != "dense":
-            words = self._index.matching(collection, self._query, depth=depth)
+            words = self._index.matching(collection, self._query, depth=depth, documents=among)
         if dense is None:
             assert words is not None
             scores = words.scores.astype(np.float64)

@@ -14,10 +14,11 @@ import numpy as np
 from app.domain import Collection, Fusion, Hit, Mode, PassageHit, SearchResult, StoredPassage
 from app.engine.embedder import Embedder, Embeddings
 from app.errors import BlankText, FingerprintMismatch, TextTooLong
+from app.filters import Filter
 from app.services.candidates import DECIMALS, Retrieved, Retriever, Scored, Vector
 from app.services.windows import encode_whole
 from app.storage.index import Candidates, Index
-from app.storage.rows import Rows
+from app.storage.rows import Keys, Rows
 
 TIE_DEPTH = 10_000
 """How deep documents of equal similarity are collected before the id decides between them."""
@@ -59,9 +60,11 @@ class Search:
         truncate: bool = True,
         mode: Mode = "hybrid",
         fusion: Fusion | None = None,
+        condition: Filter | None = None,
     ) -> SearchResult:
         """Documents whose passages answer a query, each with its best passages.
 
+        Documents whose metadata do not satisfy the condition are treated as if they were not there.
         Lexical search does not encode the query, so the model, its limit and its fingerprint do not matter.
 
         Raises:
@@ -81,8 +84,8 @@ class Search:
             self._index, collection, query, encoded.vector, mode=mode, fusion=fusion or Fusion()
         )
 
-        def rank() -> _Ranking:
-            retrieved = retriever.retrieve(top_k)
+        def rank(among: Keys | None) -> _Ranking:
+            retrieved = retriever.retrieve(top_k, among=among)
             timer.lap("retrieve")
             ranking = self._passage_hits(
                 retrieved, top_k=top_k, passages_per_hit=passages_per_hit, is_fused=mode == "hybrid"
@@ -90,7 +93,7 @@ class Search:
             timer.lap("fetch")
             return ranking
 
-        return self._result(encoded, _settled(rank), timer)
+        return self._result(encoded, _settled(self._among(collection, condition, rank, timer)), timer)
 
     def symmetric(
         self,
@@ -99,8 +102,11 @@ class Search:
         text: str | None = None,
         document_id: str | None = None,
         top_k: int = 10,
+        condition: Filter | None = None,
     ) -> SearchResult:
         """Documents like a text, or like a document, which is not among its own hits.
+
+        Documents whose metadata do not satisfy the condition are treated as if they were not there.
 
         A text longer than the encoder's limit is encoded in windows, whose mean stands for it, as passages
         do for a stored document.
@@ -123,15 +129,15 @@ class Search:
             excluded, encoded = self._stored_query(collection, document_id)
         timer.lap("encode")
 
-        def rank() -> _Ranking:
+        def rank(among: Keys | None) -> _Ranking:
             wanted = top_k + (excluded is not None)
-            candidates = self._nearest_documents(collection, encoded.vector, top_k=wanted)
+            candidates = self._nearest_documents(collection, encoded.vector, top_k=wanted, among=among)
             timer.lap("retrieve")
             ranking = self._document_hits(candidates, top_k=top_k, excluded=excluded)
             timer.lap("fetch")
             return ranking
 
-        return self._result(encoded, _settled(rank), timer)
+        return self._result(encoded, _settled(self._among(collection, condition, rank, timer)), timer)
 
     def _collection(self, name: str) -> Collection:
         """Raises FingerprintMismatch where its vectors were made by another model than the one that runs."""
@@ -154,12 +160,36 @@ class Search:
                 vector = vectors[0].astype(np.float32)
                 return stored.key, _Query(vector / np.linalg.norm(vector), stored.n_tokens)
 
-    def _nearest_documents(self, collection: Collection, vector: Vector | None, *, top_k: int) -> Candidates:
+    def _among(
+        self,
+        collection: Collection,
+        condition: Filter | None,
+        rank: Callable[[Keys | None], _Ranking],
+        timer: "_Timer",
+    ) -> Callable[[], _Ranking]:
+        """Rank the documents that satisfy the condition. Stale if they changed meanwhile: a new revision of
+        a document has another key, and was not among those that were let through."""
+        if condition is None:
+            return lambda: rank(None)
+
+        def rank_among() -> _Ranking:
+            among = self._rows.matching_documents(collection.key, condition)
+            timer.lap("filter")
+            ranking = rank(among)
+            after = self._rows.matching_documents(collection.key, condition)
+            has_changed = after is not among and not np.array_equal(after, among)
+            return dataclasses.replace(ranking, is_stale=ranking.is_stale or has_changed)
+
+        return rank_among
+
+    def _nearest_documents(
+        self, collection: Collection, vector: Vector | None, *, top_k: int, among: Keys | None
+    ) -> Candidates:
         """At least `top_k` and whoever ties with the last of them, or all there are."""
         assert vector is not None
         depth = top_k + 1
         while True:
-            found = self._index.nearest(collection, "documents", vector, depth=depth)
+            found = self._index.nearest(collection, "documents", vector, depth=depth, documents=among)
             found = dataclasses.replace(found, scores=np.round(found.scores, DECIMALS))
             is_all = len(found.keys) < depth
             if is_all or found.scores[-1] < found.scores[top_k - 1] or depth >= TIE_DEPTH:

@@ -11,9 +11,11 @@ from numpy.typing import NDArray
 
 from app.domain import Collection, SearchResult, View
 from app.errors import BlankText, CollectionNotFound, DocumentNotFound, FingerprintMismatch, TextTooLong
+from app.filters import parse_filter
 from app.services import candidates
 from app.services.search import Search
 from app.storage.index import Candidates
+from app.storage.rows import Keys
 from tests.services.library import NAME, Library
 from tests.substitutes import WordHashEmbedder
 
@@ -199,9 +201,15 @@ def test_a_document_deleted_between_index_and_rows_leaves_no_gap(library: Librar
         n_calls = 0
 
         def nearest(
-            self, collection: Collection, view: View, query: NDArray[np.float32], *, depth: int
+            self,
+            collection: Collection,
+            view: View,
+            query: NDArray[np.float32],
+            *,
+            depth: int,
+            documents: Keys | None,
         ) -> Candidates:
-            found = library.index.nearest(collection, view, query, depth=depth)
+            found = library.index.nearest(collection, view, query, depth=depth, documents=documents)
             self.n_calls += 1
             if self.n_calls == 1:
                 library.delete("bridge")
@@ -211,6 +219,44 @@ def test_a_document_deleted_between_index_and_rows_leaves_no_gap(library: Librar
     raced = Search(library.rows, racing, library.embedder)  # type: ignore[arg-type]
     assert ids(raced.asymmetric(NAME, "bridge river", top_k=2, mode="dense")) == ["river", "castle"]
     assert racing.n_calls == 2
+
+
+def test_a_document_replaced_while_a_filter_is_applied_is_found_all_the_same(library: Library) -> None:
+    """Its new revision has another key, which the filter had not let through."""
+    library.put(TEXTS, metadata={"kept": True})
+
+    class Racing:
+        n_calls = 0
+
+        def nearest(
+            self,
+            collection: Collection,
+            view: View,
+            query: NDArray[np.float32],
+            *,
+            depth: int,
+            documents: Keys | None,
+        ) -> Candidates:
+            self.n_calls += 1
+            if self.n_calls == 1:
+                library.put({"bridge": TEXTS["bridge"] + " Again."}, metadata={"kept": True})
+            return library.index.nearest(collection, view, query, depth=depth, documents=documents)
+
+    raced = Search(library.rows, Racing(), library.embedder)  # type: ignore[arg-type]
+    kept = parse_filter({"field": "kept", "eq": True})
+    hits = ids(raced.asymmetric(NAME, "bridge river", top_k=2, mode="dense", condition=kept))
+    assert hits == ["bridge", "river"]
+
+
+def test_a_document_under_a_filter_is_found_like_the_others_without_being_its_own_hit(
+    library: Library,
+) -> None:
+    library.put(TEXTS, metadata={"kept": True})
+    library.put({"bridge": TEXTS["bridge"]}, metadata={"kept": False})
+    kept = parse_filter({"field": "kept", "eq": True})
+    for document_id in ("bridge", "river"):
+        found = ids(library.search.symmetric(NAME, document_id=document_id, condition=kept))
+        assert sorted(found) == sorted(set(TEXTS) - {"bridge", document_id})
 
 
 def test_a_result_tells_tokens_generation_and_time_per_stage(library: Library) -> None:

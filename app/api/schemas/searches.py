@@ -7,7 +7,8 @@ from pydantic import Field, model_validator
 
 from app.api.schemas import RequestBody, ResponseBody
 from app.api.schemas.documents import Metadata
-from app.domain import Fusion, Mode, SearchResult
+from app.api.schemas.filters import FacetLimit, FacetNames, FacetResponse, FilterJson
+from app.domain import Facet, Fusion, Mode, SearchResult
 
 MAX_QUERY_CHARS = 100_000
 """Seconds of encoding at most."""
@@ -46,6 +47,9 @@ class AsymmetricRequest(RequestBody):
         "lexical: by words alone; then only documents with a word of the query are hits.",
     )
     fusion: FusionRequest | None = Field(None, description="For hybrid; the default suits most collections.")
+    filter: FilterJson | None = None
+    facets: FacetNames = Field(default_factory=list)
+    facet_limit: FacetLimit = 10
 
 
 class SymmetricRequest(RequestBody):
@@ -59,6 +63,9 @@ class SymmetricRequest(RequestBody):
         None, max_length=512, description="A document of the collection instead; it is not among its hits."
     )
     top_k: int = Field(10, ge=1, le=MAX_TOP_K, description="Most documents to return.")
+    filter: FilterJson | None = None
+    facets: FacetNames = Field(default_factory=list)
+    facet_limit: FacetLimit = 10
 
     @model_validator(mode="after")
     def _exactly_one(self) -> Self:
@@ -110,17 +117,21 @@ class QueryResponse(ResponseBody):
 
 class SearchResponse(ResponseBody):
     hits: list[HitResponse] = Field(description="By descending score, equal ones by document id.")
+    facets: dict[str, FacetResponse] = Field(
+        description="By field: how many documents that satisfy the filter, hits or not, hold each value."
+    )
     query: QueryResponse
     generation: int = Field(description="Of the index that was searched.")
     timings_ms: Mapping[str, float] = Field(
-        description="Milliseconds per stage: encode, retrieve, fetch, and in total.",
+        description="Milliseconds per stage: encode, filter (if any), retrieve, fetch, and in total.",
         examples=[{"encode": 2.4, "retrieve": 1.1, "fetch": 0.6, "total": 4.2}],
     )
 
     @classmethod
-    def of(cls, result: SearchResult) -> Self:
+    def of(cls, result: SearchResult, facets: Mapping[str, Facet]) -> Self:
         return cls(
             hits=[HitResponse.model_validate(hit) for hit in result.hits],
+            facets={name: FacetResponse.of(facet) for name, facet in facets.items()},
             query=QueryResponse(
                 n_tokens=result.n_query_tokens,
                 max_tokens=result.max_query_tokens,
