@@ -14,7 +14,7 @@ export HF_HUB_OFFLINE := 1
 export PYTHONUNBUFFERED := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test check lint types layers container openapi image-steps format clean
+.PHONY: help install run test check lint types layers container openapi tables image-steps format clean
 .DELETE_ON_ERROR:
 
 help: ## list the targets
@@ -75,6 +75,9 @@ container: $(VENV)/dev.stamp
 
 openapi: $(VENV)/install.stamp ## write docs/openapi.json anew
 	$(BIN)/python -m app.main > docs/openapi.json
+
+tables: $(VENV)/install.stamp ## write the tables of README.md anew
+	$(BIN)/python -m tests.project.tables
 
 image-steps: $(VENV)/dev.stamp ## perform the Dockerfile's steps in build/image, without a container engine
 	rm -rf build/image

@@ -5,6 +5,7 @@ import pytest
 
 from app.settings import NOT_SETTINGS, PREFIX, Settings
 from tests.project.repository import ROOT, documents, read, tracked_files
+from tests.project.tables import benchmark_files_named, with_tables
 
 FENCE = re.compile(r"^(```|~~~).*?^\1", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)")
@@ -13,17 +14,6 @@ HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
 each_document = pytest.mark.parametrize(
     "path", documents(), ids=lambda path: path.relative_to(ROOT).as_posix()
 )
-
-
-def settings_table() -> str:
-    """The rows that README must show: variable, default, meaning."""
-    rows = []
-    for name, field in Settings.model_fields.items():
-        is_flag = isinstance(field.default, bool)
-        default = str(field.default).lower() if is_flag else str(field.default).replace(str(Path.home()), "~")
-        shown = f"`{default}`" if default else "empty"
-        rows.append(f"| `{PREFIX}{name.upper()}` | {shown} | {field.description} |")
-    return "\n".join(rows)
 
 
 def anchors(markdown: str) -> set[str]:
@@ -35,9 +25,15 @@ def anchors(markdown: str) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
-def test_readme_lists_every_setting_with_its_default_and_meaning() -> None:
-    table = settings_table()
-    assert table in read("README.md"), f"README.md must contain:\n{table}"
+def test_readme_lists_every_setting_and_endpoint() -> None:
+    readme = read("README.md")
+    assert readme == with_tables(readme), "run `make tables`"
+
+
+@each_document
+def test_benchmarks_and_results_named_in_documents_exist(path: Path) -> None:
+    named = benchmark_files_named(path.read_text(encoding="utf-8"))
+    assert {name for name in named if not (ROOT / name).exists()} == set()
 
 
 @each_document
