@@ -149,6 +149,12 @@ def evaluate(
     ] = None,
     output: Annotated[Path, typer.Option(help="Folder for the report.")] = Path("evaluation"),
     limit_queries: Annotated[int | None, typer.Option(min=1, help="Ask only the first ones.")] = None,
+    tune: Annotated[
+        str | None,
+        typer.Option(
+            help="Split of --data on which to choose the weights of hybrid search, to be judged on --split."
+        ),
+    ] = None,
 ) -> None:
     """Measure how well queries find the documents that were judged relevant, and write a report."""
     with reported():
@@ -169,6 +175,7 @@ def evaluate(
                 home=home,
                 output=output,
                 limit_queries=limit_queries,
+                tune=tune,
             ),
         )
 

@@ -12,15 +12,18 @@ from indexer.evaluation.comparison import differences
 from indexer.evaluation.configurations import Configuration, configurations
 from indexer.evaluation.dataset import Dataset, read_folder, read_judged
 from indexer.evaluation.results import Evaluation
+from indexer.evaluation.tuning import N_TRIALS, Tuning, tune
 from indexer.evaluation.writing import write
 
 
 def evaluate(settings: Settings, request: Request) -> None:
     chosen = configurations(request.modes)
-    dataset = _read(request)
-    if request.limit_queries is not None:
-        dataset = dataset.first(request.limit_queries)
+    dataset = _limited(_read(request), request)
+    tuning_set = _tuning_set(request)
     with open_subject(settings, request, dataset) as subject:
+        tuning = None if tuning_set is None else _tune(tuning_set, subject.ask)
+        if tuning is not None:
+            chosen.append(tuning.configuration)
         measured = _ask(dataset, chosen, subject.ask)
     evaluation = Evaluation(
         dataset=dataset,
@@ -29,6 +32,7 @@ def evaluate(settings: Settings, request: Request) -> None:
         subject=subject.details,
         indexed=subject.indexed,
         made_at=dt.datetime.now(dt.UTC),
+        tuning=tuning,
     )
     found = write(evaluation, request.output)
     print_results(found, request.output)
@@ -49,6 +53,33 @@ def _read(request: Request) -> Dataset:
             "give --data DIR, or --collection, --queries and --qrels for documents that are in a collection"
         )
     return read_judged(request.queries, request.qrels)
+
+
+def _tuning_set(request: Request) -> Dataset | None:
+    """
+    Raises:
+        InvalidInput: there is nothing that the result could be judged on.
+        BadFile
+    """
+    if request.tune is None:
+        return None
+    if request.data is None:
+        raise InvalidInput("--tune names a split of --data; give that, too")
+    if request.tune == request.split:
+        raise InvalidInput(
+            f"--tune and --split are both {request.split!r}; what is chosen on some queries must be judged "
+            "on others"
+        )
+    return _limited(read_folder(request.data, split=request.tune), request)
+
+
+def _limited(dataset: Dataset, request: Request) -> Dataset:
+    return dataset if request.limit_queries is None else dataset.first(request.limit_queries)
+
+
+def _tune(dataset: Dataset, ask: Ask) -> Tuning:
+    with progress("tuning", N_TRIALS * len(dataset.queries)) as advance:
+        return tune(dataset, ask, advance=lambda: advance(1))
 
 
 def _ask(dataset: Dataset, chosen: Sequence[Configuration], ask: Ask) -> list[Measured]:

@@ -1,5 +1,6 @@
 """What an evaluation prints."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +40,12 @@ def print_results(found: dict[str, Any], folder: Path) -> None:
                 )
                 for each in found["differences"]
             ],
+        )
+    if found["tuning"]:
+        console.print(
+            f"The best weights on {found['tuning']['split']!r}: {json.dumps(found['tuning']['chosen'])}; "
+            "searches take it with the query.",
+            markup=False,
         )
     console.print(f"Written to {folder}: report.html, results.json, queries.tsv and the runs.", markup=False)
 

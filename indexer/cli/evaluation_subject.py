@@ -39,6 +39,7 @@ class Request:
     home: Path | None
     output: Path
     limit_queries: int | None
+    tune: str | None
 
 
 @dataclass(frozen=True, slots=True)

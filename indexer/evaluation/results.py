@@ -17,6 +17,7 @@ from indexer.evaluation.dataset import Dataset
 from indexer.evaluation.indexing import Indexed
 from indexer.evaluation.metrics import DEPTH
 from indexer.evaluation.statistics import CONFIDENCE, N_RESAMPLES, SEED, estimate
+from indexer.evaluation.tuning import Tuning
 
 PACKAGES = (
     "bifocal",
@@ -40,6 +41,7 @@ class Evaluation:
     indexed: Indexed | None
     """None: the documents were there."""
     made_at: dt.datetime
+    tuning: Tuning | None = None
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -74,6 +76,7 @@ def results(evaluation: Evaluation) -> dict[str, Any]:
             "n_resamples": N_RESAMPLES,
             "seed": SEED,
         },
+        "tuning": _tuning(evaluation.tuning),
         "configurations": [_configuration(each) for each in evaluation.measured],
         "differences": [asdict(each) for each in evaluation.differences],
     }
@@ -90,6 +93,12 @@ def _configuration(measured: Measured) -> dict[str, Any]:
         },
         "n_truncated": measured.n_truncated,
     }
+
+
+def _tuning(tuning: Tuning | None) -> dict[str, Any] | None:
+    if tuning is None:
+        return None
+    return {**asdict(tuning), "chosen": tuning.configuration.fields}
 
 
 def _indexing(indexed: Indexed | None) -> dict[str, Any] | None:

@@ -214,3 +214,34 @@ def test_the_first_query_is_asked_once_more_before_times_count(folder: Path) -> 
 
 def test_modes_keep_their_order() -> None:
     assert [each.name for each in configurations(["hybrid", "dense"])] == ["hybrid", "dense"]
+
+
+def test_tuned_weights_are_chosen_on_one_split_and_judged_on_another(folder: Path, tmp_path: Path) -> None:
+    (folder / "qrels" / "train.tsv").write_text("query-id\tcorpus-id\tscore\nq-unjudged\td18\t1\n")
+    printed = evaluate(
+        "--data", folder, "--tune", "train", "--modes", "hybrid", "--output", tmp_path / "report"
+    )
+    found = results_in(tmp_path / "report")
+    assert [each["name"] for each in found["configurations"]] == ["hybrid", "tuned"]
+    assert (found["tuning"]["split"], found["data_set"]["split"]) == ("train", "test")
+    assert found["configurations"][1]["fields"] == found["tuning"]["chosen"]
+    assert "The best weights on 'train'" in printed
+    assert "Tuning" in (tmp_path / "report" / "report.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--data", "{folder}", "--tune", "test"], "--tune and --split are both 'test'; what is chosen"),
+        (["--data", "{folder}", "--tune", "dev"], "{folder} has no split 'dev'; there are test"),
+    ],
+)
+def test_tuning_needs_another_split(folder: Path, arguments: list[str], message: str) -> None:
+    filled = [argument.format(folder=folder) for argument in arguments]
+    assert evaluate(*filled, exit_code=1).startswith(f"bifocal: {message.format(folder=folder)}")
+
+
+def test_tuning_without_splits_is_refused(folder: Path) -> None:
+    files = ("--queries", folder / "queries.jsonl", "--qrels", folder / "qrels" / "test.tsv")
+    printed = evaluate("-c", "animals", *files, "--tune", "train", exit_code=1)
+    assert printed == "bifocal: --tune names a split of --data; give that, too\n"
