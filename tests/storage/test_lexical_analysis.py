@@ -196,3 +196,20 @@ def test_examples_in_docstrings_hold(module: ModuleType) -> None:
     results = doctest.testmod(module)
     assert results.attempted > 0
     assert results.failed == 0
+
+
+@pytest.mark.parametrize("made", ["東京都{}", "word-{}" * 20, "x" * 30 + "{}"])
+def test_what_seldom_comes_again_is_not_kept(made: str) -> None:
+    """A text without spaces is one chunk of hundreds of terms: 200,000 of them kept would fill the memory."""
+    before = analysis._cached_document_chunk.cache_info().currsize
+    for i in range(100):
+        document_terms(made.replace("{}", chr(0x4E00 + i) if "東" in made else str(i)))
+    assert analysis._cached_document_chunk.cache_info().currsize == before
+
+
+def test_a_kept_chunk_has_the_same_terms_as_one_that_is_not() -> None:
+    long_word, short_word = "foo_bar" + "z" * 30, "foo_bar"
+    assert document_terms(f"{short_word} {long_word}") == [
+        *analysis._document_chunk(short_word),
+        *analysis._document_chunk(long_word),
+    ]

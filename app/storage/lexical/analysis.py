@@ -29,6 +29,8 @@ UNSPACED = (
 )
 """Scripts written without spaces between words, and Korean, which glues particles to them."""
 
+UNSPACED_CHARACTER = regex.compile(UNSPACED)
+
 LETTER = rf"[[\p{{L}}\p{{N}}\p{{M}}]--{UNSPACED}]"
 
 COMPOUND = regex.compile(
@@ -53,6 +55,10 @@ LETTER_HYPHEN = regex.compile(r"(?<=\p{L})[-']|[-'](?=\p{L})")
 N_CACHED_CHUNKS = 200_000
 """Words with the punctuation around them; a cached one costs a fortieth. About 40 MB when full."""
 
+MAX_CACHED_CHARS = 24
+"""Of a chunk. A longer one, and one in a script without spaces, seldom comes again, and may have hundreds of
+terms of 80 bytes each."""
+
 
 def passage_terms(title: str | None, text: str) -> list[str]:
     """The words of a passage and, counted more, of its title.
@@ -68,7 +74,10 @@ def document_terms(text: str) -> list[str]:
     >>> document_terms("Cafés: see foo_bar and 東京都")
     ['cafe', 'see', 'foo_bar', 'foo', 'bar', 'and', '東', '京', '都', '東京', '京都']
     """
-    return [term for chunk in text.split() for term in _document_chunk(chunk)]
+    terms: list[str] = []
+    for chunk in text.split():
+        terms += _cached_document_chunk(chunk) if _is_worth_caching(chunk) else _document_chunk(chunk)
+    return terms
 
 
 def query_terms(text: str) -> Counter[str]:
@@ -81,18 +90,19 @@ def query_terms(text: str) -> Counter[str]:
     >>> query_terms("To be or not to be")
     Counter({'to': 2, 'be': 2, 'or': 1, 'not': 1})
     """
-    words = [word for chunk in text.split() for word in _query_chunk(chunk)]
+    words = [word for chunk in text.split() for word in _words(chunk, with_single=False)]
     return Counter(_stem(word) for word in words if word not in STOP_WORDS) or Counter(map(_stem, words))
 
 
-@functools.lru_cache(N_CACHED_CHUNKS)
 def _document_chunk(chunk: str) -> tuple[str, ...]:
     return tuple(map(_stem, _words(chunk, with_single=True)))
 
 
-@functools.lru_cache(N_CACHED_CHUNKS // 10)
-def _query_chunk(chunk: str) -> tuple[str, ...]:
-    return tuple(_words(chunk, with_single=False))
+_cached_document_chunk = functools.lru_cache(N_CACHED_CHUNKS)(_document_chunk)
+
+
+def _is_worth_caching(chunk: str) -> bool:
+    return len(chunk) <= MAX_CACHED_CHARS and (chunk.isascii() or UNSPACED_CHARACTER.search(chunk) is None)
 
 
 def _words(chunk: str, *, with_single: bool) -> Iterator[str]:
