@@ -2,13 +2,13 @@
 
 import dataclasses
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from app.domain import Collection, Facet, FacetValue, Metadata
+from app.domain import Collection, Facet, FacetValue, Metadata, MetadataScalar, MetadataValue
 from app.filters import Filter, Kind, matches, parse_filter, values_of
 from app.storage.rows import MetadataUpdate, Rows
 from tests.filters.made_filters import conditions, metadata
@@ -45,7 +45,7 @@ class FiltersContract:
 
     @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
     @given(histories, st.lists(conditions, min_size=1, max_size=6), st.sampled_from(["update", "rewrite"]))
-    def test_any_filter_over_any_history_matches_what_the_definition_says(
+    def test_any_filter_over_any_history_matches_and_counts_what_the_definition_says(
         self,
         open_rows: Callable[[], Rows],
         rows: Rows,
@@ -73,6 +73,11 @@ class FiltersContract:
                 expected = sorted(id_ for id_, held in live.items() if matches(condition, held))
                 for handle in (rows, other):
                     assert matching_ids(handle, collection, condition) == expected
+                    for asked_of in (None, condition):
+                        facets = handle.facets(collection.key, ["a", "b"], condition=asked_of, limit=3)
+                        assert facets == {
+                            field: _facet_of(field, live.values(), asked_of, limit=3) for field in "ab"
+                        }
 
     def test_the_same_array_is_given_while_nothing_changed(self, rows: Rows, collection: Collection) -> None:
         write(rows, collection, encoded("a", metadata={"lang": "en"}))
@@ -220,21 +225,60 @@ class FacetsContract:
         nothing = parse_filter({"field": "lang", "eq": "fr"})
         assert rows.facets(collection.key, ["year"], condition=nothing)["year"] == Facet((), 0, 0, 0)
 
-    def test_facets_of_many_documents_are_exact(self, rows: Rows, collection: Collection) -> None:
+    def test_facets_of_many_documents_are_exact_and_follow_every_change(
+        self, rows: Rows, open_rows: Callable[[], Rows], collection: Collection
+    ) -> None:
         """More than are looked at one by one, with lists, gaps and values that many and few hold."""
-        held: list[Metadata] = [
-            {"v": [i % 7, f"s{i % 900}"] if i % 3 else None, "keep": i % 5 != 0} for i in range(4000)
-        ]
-        write(rows, collection, *(encoded(str(i), "t", metadata=each) for i, each in enumerate(held)))
-        keep = parse_filter({"field": "keep", "eq": True})
-        for condition in (None, keep):
-            counted = [each for each in held if condition is None or matches(condition, each)]
-            counts = Counter(value for each in counted for value in values_of(each["v"]))
-            ranked = sorted(counts, key=lambda value: (-counts[value], value.kind, value.value))
-            assert rows.facets(collection.key, ["v"], condition=condition, limit=20)["v"] == Facet(
-                values=tuple(FacetValue(value.value, counts[value]) for value in ranked[:20]),
-                n_other_values=len(ranked) - 20,
-                n_other=sum(counts[value] for value in ranked[20:]),
-                n_missing=sum(each["v"] is None for each in counted),
-            )
-            assert not any(value.kind is Kind.MOMENT for value in counts)
+        other = open_rows()
+        live: dict[str, Metadata] = {}
+
+        def put(*numbers: int, **more: MetadataScalar) -> None:
+            new = {str(i): {**_held(i), **more} for i in numbers}
+            write(rows, collection, *(encoded(id_, "t", metadata=each) for id_, each in new.items()))
+            live.update(new)
+
+        def check() -> None:
+            for condition in (None, KEEP):
+                expected = _facet_of("v", live.values(), condition, limit=20)
+                for handle in (rows, other):
+                    found = handle.facets(collection.key, ["v"], condition=condition, limit=20)
+                    assert found["v"] == expected
+
+        put(*range(4000))
+        check()
+        put(*range(10), *range(5000, 5010), v="never seen")
+        check()
+        write(rows, collection, *(str(i) for i in range(0, 4000, 3)))
+        for i in range(0, 4000, 3):
+            del live[str(i)]
+        check()
+        document = dataclasses.replace(encoded("1", "t").document, metadata={"v": [1, "s1"], "keep": True})
+        live["1"] = document.metadata
+        write(rows, collection, MetadataUpdate("1", document))
+        check()
+        put(*range(6000, 8500))
+        check()
+
+
+KEEP = parse_filter({"field": "keep", "eq": True})
+
+
+def _held(i: int) -> dict[str, MetadataValue]:
+    return {"v": [i % 7, f"s{i % 900}"] if i % 4 else None, "keep": i % 5 != 0}
+
+
+def _facet_of(field: str, held: Iterable[Metadata], condition: Filter | None, *, limit: int) -> Facet:
+    """By the definition."""
+    values = [
+        {value for value in values_of(each.get(field)) if value.kind is not Kind.MOMENT}
+        for each in held
+        if condition is None or matches(condition, each)
+    ]
+    counts = Counter(value for each in values for value in each)
+    ranked = sorted(counts, key=lambda value: (-counts[value], value.kind, value.value))
+    return Facet(
+        values=tuple(FacetValue(value.value, counts[value]) for value in ranked[:limit]),
+        n_other_values=len(ranked[limit:]),
+        n_other=sum(counts[value] for value in ranked[limit:]),
+        n_missing=sum(not each for each in values),
+    )

@@ -1,12 +1,13 @@
 """The rows seam, embedded: one SQLite file that the service and the worker share.
 
 Reading order: connection, migrations, collections, documents, writing, metadata, conditions, matching,
-facets, feed, jobs, leases.
+columns, facets, feed, jobs, leases.
 """
 
 from pathlib import Path
 
 from app.storage.sqlite.collections import CollectionRows
+from app.storage.sqlite.columns import Columns
 from app.storage.sqlite.connection import Database
 from app.storage.sqlite.documents import DocumentRows
 from app.storage.sqlite.facets import FacetRows
@@ -46,6 +47,7 @@ class SqliteRows(
         """`max_size_bytes` bounds the file as a full disk would."""
         self._database = Database(path, max_size_bytes=max_size_bytes)
         self._memory = Memory()
+        self._columns = Columns()
         try:
             migrate(self._database)
         except BaseException:

@@ -2,6 +2,7 @@
 
 import sqlite3
 from collections import OrderedDict
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from threading import Lock
 
@@ -52,6 +53,15 @@ class Answer:
     """Deletions up to this tombstone are accounted for."""
 
 
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """To the documents of a collection, while no metadata changed under an old key."""
+
+    written: Sequence[tuple[int, str]]
+    """Live documents with new keys: (key, metadata in JSON)."""
+    dead: Keys
+
+
 @dataclass(slots=True)
 class Remembered:
     lock: Lock = field(default_factory=Lock)
@@ -81,9 +91,12 @@ class Memory:
                 return before.keys
             if before is not None and not state.is_after(before.state):  # another thread saw a newer one
                 return _evaluated(connection, collection_key, condition)
-            fresh = None if before is None else _refreshed(connection, collection_key, condition, before)
-            keys = _evaluated(connection, collection_key, condition) if fresh is None else fresh
-            remembered.answer = Answer(keys, state, _newest_sequence(connection))
+            keys = None
+            if before is not None:
+                keys = _refreshed(connection, collection_key, condition, state, before)
+            if keys is None:
+                keys = _evaluated(connection, collection_key, condition)
+            remembered.answer = Answer(keys, state, newest_sequence(connection))
         self._weigh(collection_key, condition, remembered, keys)
         return keys
 
@@ -132,28 +145,37 @@ def _evaluated(connection: sqlite3.Connection, collection_key: int, condition: F
 
 
 def _refreshed(
-    connection: sqlite3.Connection, collection_key: int, condition: Filter, before: Answer
+    connection: sqlite3.Connection, collection_key: int, condition: Filter, state: State, before: Answer
 ) -> Keys | None:
-    """`before` with what was written and deleted since; None where that cannot be told, or is too much."""
-    state = state_of(connection, collection_key)
-    if state is None or state.metadata_version != before.state.metadata_version:
-        return None
-    written = connection.execute(
-        "SELECT d.key, d.metadata FROM document_vectors v JOIN documents d ON d.key = v.key "
-        "WHERE v.collection_key = ? AND v.key > ? LIMIT ?",
-        (collection_key, before.state.max_document_key, FRESH_LIMIT + 1),
-    ).fetchall()
-    dead = _dead_keys(connection, collection_key, before.sequence)
-    if dead is None or len(written) > FRESH_LIMIT:
+    changes = changes_since(connection, collection_key, state, before.state, before.sequence)
+    if changes is None:
         return None
     keys = before.keys
-    if np.isin(dead, keys).any():
-        keys = without(keys, dead)
-    new = satisfying(condition, written)
+    if np.isin(changes.dead, keys).any():
+        keys = without(keys, changes.dead)
+    new = satisfying(condition, changes.written)
     if new.size:
         keys = np.concatenate([keys, new])
     keys.flags.writeable = False
     return keys
+
+
+def changes_since(
+    connection: sqlite3.Connection, collection_key: int, now: State, before: State, sequence: int
+) -> Changes | None:
+    """What has become of the collection since a state and tombstone; None where that cannot be told, or is
+    so much that reading everything anew is as good."""
+    if now.metadata_version != before.metadata_version:
+        return None
+    written = connection.execute(
+        "SELECT d.key, d.metadata FROM document_vectors v JOIN documents d ON d.key = v.key "
+        "WHERE v.collection_key = ? AND v.key > ? LIMIT ?",
+        (collection_key, before.max_document_key, FRESH_LIMIT + 1),
+    ).fetchall()
+    dead = _dead_keys(connection, collection_key, sequence)
+    if dead is None or len(written) > FRESH_LIMIT:
+        return None
+    return Changes([tuple(row) for row in written], dead)
 
 
 def _dead_keys(connection: sqlite3.Connection, collection_key: int, sequence: int) -> Keys | None:
@@ -170,7 +192,7 @@ def _dead_keys(connection: sqlite3.Connection, collection_key: int, sequence: in
     return np.array([key for (key,) in rows], np.int64)
 
 
-def _newest_sequence(connection: sqlite3.Connection) -> int:
+def newest_sequence(connection: sqlite3.Connection) -> int:
     sequence: int = connection.execute(
         "SELECT seq FROM sqlite_sequence WHERE name = 'tombstones'"
     ).fetchone()[0]
