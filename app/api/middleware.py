@@ -19,6 +19,9 @@ PREFIX = re.compile(r"(/[A-Za-z0-9._~-]+)+")
 KEPT_ESCAPES = re.compile(r"%(?=2[Ff]|25|0[Aa])")
 """Of slash, percent sign and line feed, at which patterns of routes stop."""
 
+CLOSE = {"Connection": "close"}
+"""Without it a server reads the rest of a refused body and throws it away."""
+
 
 class Envelope:
     """Outermost: gives the request its id, and every response that id, its time and safe defaults.
@@ -109,7 +112,9 @@ class BodyLimit:
         detail = f"at most {self._max_bytes} bytes are allowed (max_body_bytes); send smaller batches"
         announced = Headers(scope=scope).get("content-length", "")
         if announced.isdecimal() and int(announced) > self._max_bytes:
-            response = problem_response(HTTP_KINDS[413], detail, request_id=scope.get("request_id"))
+            response = problem_response(
+                HTTP_KINDS[413], detail, request_id=scope.get("request_id"), headers=CLOSE
+            )
             await response(scope, receive, send)
             return
         n_bytes = 0
@@ -120,7 +125,7 @@ class BodyLimit:
             if message["type"] == "http.request":
                 n_bytes += len(message.get("body", b""))
                 if n_bytes > self._max_bytes:
-                    raise HTTPException(413, detail)
+                    raise HTTPException(413, detail, CLOSE)
             return message
 
         await self._app(scope, receive_limited, send)
