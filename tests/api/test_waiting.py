@@ -85,7 +85,9 @@ def test_requests_that_wait_keep_no_other_request_waiting(tmp_path: Path) -> Non
 
         def write(number: int) -> None:
             path = f"{url}/v1/collections/demo/documents/{number}"
-            stopped.append(httpx.put(path, json={"text": "x"}, headers={"Prefer": "wait=60"}).status_code)
+            stopped.append(
+                httpx.put(path, json={"text": "x"}, headers={"Prefer": "wait=60"}, timeout=60).status_code
+            )
 
         writers = [threading.Thread(target=write, args=[number]) for number in range(60)]
         for writer in writers:
