@@ -1,5 +1,6 @@
 """First stage of asymmetric search: the documents that may answer a query, with the score of each leg."""
 
+import dataclasses
 from dataclasses import dataclass
 
 import numpy as np
@@ -33,6 +34,9 @@ class Scored:
     dense: Floats  # (n,), cosine
     lexical: Floats  # (n,), BM25; 0 for what has no word of the query or is not among the best by words
     score: Floats  # (n,), what they are ranked by
+
+
+NOTHING = Scored(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0), np.empty(0), np.empty(0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,18 +94,19 @@ class Retriever:
         were its best passage as good as the worst that was found by either leg (the threshold of Fagin, Lotem
         and Naor 2003).
         """
-        depth = DEPTH
-        legs = self._legs(depth, among)
-        passages = legs.passages
+        depth, passages, documents = DEPTH, NOTHING, NOTHING
         while True:
-            ranked, threshold = self._ranked_documents(passages, legs)
-            n_documents = len(ranked.keys)
-            is_settled = n_documents >= top_k and (ranked.score[top_k - 1] > threshold or depth >= MAX_DEPTH)
-            if legs.is_complete or is_settled:
-                return Retrieved(_with_ties(ranked, top_k), self._best_first(passages), legs.generation)
-            depth *= DEEPER
             legs = self._legs(depth, among)
-            passages = _joined(passages, _of_other_documents(legs.passages, passages.document_keys))
+            new = _of_other_documents(legs.passages, documents.keys)
+            passages = self._with_scores(_joined(passages, new))
+            documents = self._with_scores(_joined(documents, _documents_of(new)))
+            ranked = _best_first(documents)
+            is_settled = len(ranked.keys) >= top_k and (
+                ranked.score[top_k - 1] > self._score_of_unseen(documents, legs) or depth >= MAX_DEPTH
+            )
+            if legs.is_complete or is_settled:
+                return Retrieved(_with_ties(ranked, top_k), _best_first(passages), legs.generation)
+            depth *= DEEPER
 
     def _legs(self, depth: int, among: Keys | None) -> Legs:
         collection, vector = self._collection, self._vector
@@ -154,21 +159,17 @@ class Retriever:
             score=np.full(len(places), np.nan),
         )
 
-    def _ranked_documents(self, passages: Scored, legs: Legs) -> tuple[Scored, float]:
-        """Documents best first, each with the best that any of its passages has in each leg; and the score
-        that one would have which was left out."""
-        keys, owner = np.unique(passages.document_keys, return_inverse=True)
-        dense = _best_of_each(owner, passages.dense, n=len(keys))
-        lexical = _best_of_each(owner, passages.lexical, n=len(keys))
-        scores = self._score(np.append(dense, legs.least_dense), np.append(lexical, legs.least_lexical))
-        order = np.lexsort((keys, -scores[:-1]))
-        documents = Scored(keys, keys, dense, lexical, scores[:-1])
-        return _taken(documents, order), float(scores[-1])
+    def _with_scores(self, found: Scored) -> Scored:
+        """What has a score keeps it: a rank is counted among what the tiers up to its own have found."""
+        scores = self._score(found.dense, found.lexical)
+        return dataclasses.replace(found, score=np.where(np.isnan(found.score), scores, found.score))
 
-    def _best_first(self, passages: Scored) -> Scored:
-        scores = self._score(passages.dense, passages.lexical)
-        ranked = Scored(passages.keys, passages.document_keys, passages.dense, passages.lexical, scores)
-        return _taken(ranked, np.lexsort((passages.keys, -scores)))
+    def _score_of_unseen(self, documents: Scored, legs: Legs) -> float:
+        """That a document would have which was left out, as good as the worst that was not, in both legs."""
+        scores = self._score(
+            np.append(documents.dense, legs.least_dense), np.append(documents.lexical, legs.least_lexical)
+        )
+        return float(scores[-1])
 
     def _score(self, dense: Floats, lexical: Floats) -> Floats:
         if self._mode == "dense":
@@ -206,6 +207,22 @@ def _taken(scored: Scored, places: NDArray[np.intp]) -> Scored:
         lexical=scored.lexical[places],
         score=scored.score[places],
     )
+
+
+def _documents_of(passages: Scored) -> Scored:
+    """Their documents, each with the best that any of its passages has in each leg, not scored yet."""
+    keys, owner = np.unique(passages.document_keys, return_inverse=True)
+    return Scored(
+        keys=keys,
+        document_keys=keys,
+        dense=_best_of_each(owner, passages.dense, n=len(keys)),
+        lexical=_best_of_each(owner, passages.lexical, n=len(keys)),
+        score=np.full(len(keys), np.nan),
+    )
+
+
+def _best_first(scored: Scored) -> Scored:
+    return _taken(scored, np.lexsort((scored.keys, -scored.score)))
 
 
 def _of_other_documents(passages: Scored, document_keys: Keys) -> Scored:

@@ -38,6 +38,20 @@ def test_a_score_and_its_rank_do_not_depend_on_top_k(library: Library, mode: Mod
         )
 
 
+def test_a_document_found_by_its_words_alone_has_the_same_fused_ranks_for_every_top_k(
+    library: Library,
+) -> None:
+    """A deep search sees hundreds of passages that are nearer by vector; they must not push it down."""
+    library.put(random_texts(900))
+    library.put({"rare": f"{'Unrelated ' * 6}{' '.join(f'word{i}' for i in range(90))}."})
+    query, rrf = "castle castle unrelated harbour river market", Fusion("rrf")
+    few, many = (
+        scores(library.search.asymmetric(NAME, query, top_k=top_k, fusion=rrf).hits) for top_k in (100, 901)
+    )
+    assert "rare" in dict(few)
+    assert few == many[:100]
+
+
 @pytest.mark.parametrize("fusion", [Fusion("convex", 0.3), Fusion("convex", 0.9), Fusion("rrf")])
 def test_hybrid_returns_every_document_for_a_large_top_k(library: Library, fusion: Fusion) -> None:
     library.put(random_texts(700))
