@@ -15,6 +15,7 @@ from fastapi.middleware.cors import CORSMiddleware
 from app import __version__
 from app.api import collections, docs_browser, documents, files, jobs, openapi, problems, searches, service
 from app.api.middleware import BodyLimit, Envelope, Faults, Paths
+from app.api.permits import Permits
 from app.api.state import Parts, State
 from app.engine.embedder import Embedder
 from app.engine.models import load_embedder
@@ -45,7 +46,7 @@ def create_app(
         loader = ThreadPoolExecutor(1, thread_name_prefix="load")
         loading = loader.submit(_load, load, settings)
         try:
-            yield {"parts": Parts(settings, rows, index, loading)}
+            yield {"parts": Parts(settings, rows, index, loading, Permits(settings.max_queue))}
         finally:
             loader.shutdown()
             if loading.exception() is None:

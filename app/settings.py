@@ -15,7 +15,7 @@ class Settings(BaseSettings):
 
     model_config = SettingsConfigDict(env_prefix=PREFIX, frozen=True, extra="forbid")
 
-    home: Path = Field(Path("data"), description="Folder of the store: database, index files, logs.")
+    home: Path = Field(Path("data"), description="Folder of the store: database and index files.")
     cache: Path = Field(
         Path.home() / ".cache" / "bifocal",
         description="Folder of compiled models; may be deleted at any time.",
@@ -42,7 +42,9 @@ class Settings(BaseSettings):
     threads: int = Field(0, ge=0, description="Threads for model inference; 0 means all cores.")
     offline: bool = Field(True, description="Never ask a model hub; models must be on this machine.")
     max_batch_tokens: int = Field(2048, ge=64, description="Tokens per model call, padding included.")
-    max_queue: int = Field(64, ge=1, description="Texts waiting for the model before requests get 503.")
+    max_queue: int = Field(
+        64, ge=1, description="Searches under way, and texts waiting for the model, before requests get 503."
+    )
 
     max_body_bytes: int = Field(64 * 2**20, ge=1024, description="Largest request body.")
     max_batch: int = Field(10_000, ge=1, description="Documents or files per request.")

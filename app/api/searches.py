@@ -3,17 +3,23 @@
 from collections.abc import Mapping
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Body, Request, Response
+from fastapi import APIRouter, Body, Depends, Request, Response
 
 from app.api.bodies import StrictRoute, json_response
 from app.api.parameters import CollectionName
+from app.api.permits import search_permit
 from app.api.problems import responses
 from app.api.schemas.searches import AsymmetricRequest, SearchResponse, SymmetricRequest
 from app.api.state import Parts, parts
 from app.domain import Facet, Fusion
 from app.filters import Filter, parse_filter
 
-router = APIRouter(prefix="/v1/collections/{collection}/search", tags=["search"], route_class=StrictRoute)
+router = APIRouter(
+    prefix="/v1/collections/{collection}/search",
+    tags=["search"],
+    route_class=StrictRoute,
+    dependencies=[Depends(search_permit)],
+)
 
 ASYMMETRIC_EXAMPLES: dict[str, Any] = {
     "question": {

@@ -6,6 +6,7 @@ from typing import TypedDict, cast
 
 from starlette.requests import HTTPConnection
 
+from app.api.permits import Permits
 from app.engine.embedder import Embedder
 from app.errors import BifocalError, ModelUnavailable, Overloaded
 from app.services.search import Search
@@ -21,6 +22,7 @@ class Parts:
     index: Index
     loading: Future[Embedder]
     """Done when the bi-encoder can be used, or with the reason why it never will."""
+    search_permits: Permits
 
     @property
     def embedder(self) -> Embedder:

@@ -1,9 +1,16 @@
 """/v1/collections/{collection}/search"""
 
+import threading
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
 import pytest
 from starlette.testclient import TestClient
 
-from tests.api.stand_up import DOCUMENTS, assert_problem
+from app.engine.embedder import Embeddings
+from tests.api.stand_up import DOCUMENTS, assert_problem, client_of, settings_in
+from tests.substitutes import WordHashEmbedder
 
 ASYMMETRIC = "/v1/collections/demo/search/asymmetric"
 SYMMETRIC = "/v1/collections/demo/search/symmetric"
@@ -83,3 +90,25 @@ def test_a_finished_write_is_seen_by_the_next_search(client: TestClient) -> None
     assert first() == "newer"
     client.delete("/v1/collections/demo/documents/newer")
     assert first() != "newer"
+
+
+def test_a_search_too_many_is_refused_at_once_and_the_next_one_after_them_is_answered(tmp_path: Path) -> None:
+    may_go_on, started = threading.Event(), threading.Semaphore(0)
+
+    class Slow(WordHashEmbedder):
+        def encode_queries(self, texts: Sequence[str], *, truncate: bool = True) -> Embeddings:
+            started.release()
+            may_go_on.wait(30)
+            return super().encode_queries(texts, truncate=truncate)
+
+    with client_of(settings_in(tmp_path, max_queue=2), embedder=Slow()) as client:
+        client.put("/v1/collections/demo")
+        with ThreadPoolExecutor(2) as threads:
+            waiting = [threads.submit(client.post, ASYMMETRIC, json={"query": "river"}) for _ in range(2)]
+            assert all(started.acquire(timeout=30) for _ in waiting)
+            refused = client.post(ASYMMETRIC, json={"query": "river"})
+            may_go_on.set()
+        assert_problem(refused, 503, "overloaded")
+        assert refused.headers["retry-after"] == "1"
+        assert [answer.result().status_code for answer in waiting] == [200, 200]
+        assert client.post(ASYMMETRIC, json={"query": "river"}).status_code == 200
