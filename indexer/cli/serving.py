@@ -11,6 +11,9 @@ from indexer.cli.failures import fail
 from indexer.cli.logs import log_config
 from indexer.cli.supervision import die_with_parent
 
+GRACE_S = 5
+"""For requests under way when the service stops. A client that follows a job would never let it end."""
+
 
 def serve(*, host: str | None, port: int | None, n_processes: int, is_child: bool) -> None:
     """Answer requests until a signal comes."""
@@ -26,6 +29,7 @@ def serve(*, host: str | None, port: int | None, n_processes: int, is_child: boo
         workers=n_processes,
         log_config=log_config(settings),
         access_log=settings.log_level == "debug",
+        timeout_graceful_shutdown=GRACE_S,
     )
 
 

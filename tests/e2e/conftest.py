@@ -28,9 +28,7 @@ def environment(model_cache: Path, tmp_path_factory: pytest.TempPathFactory) -> 
 @pytest.fixture(scope="session")
 def service(environment: dict[str, str]) -> Iterator[httpx.Client]:
     """A client of `bifocal serve`, with `bifocal worker` beside it."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     bifocal = [sys.executable, "-m", "indexer"]
     processes = [
         subprocess.Popen([*bifocal, *arguments], cwd=ROOT, env=environment)
@@ -45,6 +43,13 @@ def service(environment: dict[str, str]) -> Iterator[httpx.Client]:
             process.terminate()
         for process in processes:
             process.wait(timeout=30)
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
 
 
 def wait_until_ready(client: httpx.Client, processes: list[subprocess.Popen[bytes]]) -> None:
