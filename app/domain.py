@@ -60,6 +60,23 @@ class StoredDocument:
 
 
 @dataclass(frozen=True, slots=True)
+class DocumentHead:
+    """A stored document without its text, which may be long: what a list and a hit need. Fields as there."""
+
+    key: int
+    id: str
+    title: str | None
+    metadata: Metadata
+    n_chars: int
+    """Of the text, in Unicode code points."""
+    n_passages: int
+    n_tokens: int
+    unknown_share: float
+    created_at: dt.datetime
+    updated_at: dt.datetime
+
+
+@dataclass(frozen=True, slots=True)
 class StoredPassage:
     """A passage with what a hit needs to show it. `key` is never reused."""
 

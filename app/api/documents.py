@@ -137,9 +137,9 @@ def list_documents(
     after = None if cursor is None else str(decode_cursor(listing, cursor))
     found = rows.documents(collection.key, after=after, limit=limit + 1, condition=condition)
     page = found[:limit]
-    more = encode_cursor(listing, page[-1].document.id) if len(found) > limit else None
+    more = encode_cursor(listing, page[-1].id) if len(found) > limit else None
     return json_response(
-        DocumentsResponse(documents=[DocumentHead.of(stored) for stored in page], next_cursor=more)
+        DocumentsResponse(documents=[DocumentHead.model_validate(head) for head in page], next_cursor=more)
     )
 
 

@@ -234,17 +234,17 @@ class Search:
         places = {key: place for place, key in enumerate(found.keys.tolist())}
         keys = [key for key in found.keys.tolist() if key != excluded]
         keys = keys[: _n_with_ties([places[key] for key in keys], found, top_k)]
-        stored = self._rows.documents_by_key(keys)
+        heads = self._rows.documents_by_key(keys)
         hits = [
             Hit(
-                document_id=stored[key].document.id,
-                title=stored[key].document.title,
-                metadata=stored[key].document.metadata,
+                document_id=heads[key].id,
+                title=heads[key].title,
+                metadata=heads[key].metadata,
                 score=_similarity(found, places[key]),
                 similarity=_similarity(found, places[key]),
             )
             for key in keys
-            if key in stored
+            if key in heads
         ]
         return _Ranking(_in_order(hits)[:top_k], found.generation, is_stale=len(hits) < len(keys))
 

@@ -22,6 +22,7 @@ from app.domain import (
     CollectionSettings,
     CollectionStats,
     Document,
+    DocumentHead,
     Facet,
     Job,
     JobInput,
@@ -183,10 +184,10 @@ class Rows(Protocol):
         after: str | None = None,
         limit: int = 100,
         condition: Filter | None = None,
-    ) -> Sequence[StoredDocument]:
+    ) -> Sequence[DocumentHead]:
         """By id in code point order, those that satisfy the condition, beginning after the id `after`."""
 
-    def documents_by_key(self, document_keys: Sequence[int]) -> dict[int, StoredDocument]:
+    def documents_by_key(self, document_keys: Sequence[int]) -> dict[int, DocumentHead]:
         """Those that are live."""
 
     def passages_by_key(self, passage_keys: Sequence[int]) -> dict[int, StoredPassage]:

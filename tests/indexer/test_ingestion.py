@@ -425,6 +425,11 @@ documents = st.lists(
 )
 
 
+def stored_documents(bench: Bench) -> list[Document]:
+    key = bench.collection.key
+    return [bench.rows.document(key, head.id).document for head in bench.rows.documents(key)]
+
+
 @settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(documents, st.integers(1, 3))
 def test_any_batch_has_the_effect_and_outcomes_of_its_documents_sent_one_by_one(
@@ -434,12 +439,12 @@ def test_any_batch_has_the_effect_and_outcomes_of_its_documents_sent_one_by_one(
     sent = [{"id": i, "text": text, "metadata": {"k": k}} for i, text, k in drawn]
     bench.collection = bench.create_collection(f"together {uuid.uuid4()}")
     together = statuses_of(bench, *sent)
-    all_together = bench.rows.documents(bench.collection.key)
+    all_together = stored_documents(bench)
     bench.collection = bench.create_collection(f"one by one {uuid.uuid4()}")
     one_by_one = [statuses_of(bench, document)[0] for document in sent]
-    all_one_by_one = bench.rows.documents(bench.collection.key)
+    all_one_by_one = stored_documents(bench)
     assert together == one_by_one
-    assert [d.document for d in all_together] == [d.document for d in all_one_by_one]
+    assert all_together == all_one_by_one
 
 
 def test_one_ahead_gives_the_same_values_and_is_one_ahead() -> None:

@@ -61,10 +61,12 @@ def assert_metadata_are_indexed(connection: sqlite3.Connection, collection_key: 
 
 def assert_vectors_belong_to_texts(rows: SqliteRows, collection: Collection) -> None:
     """`building.encoded` makes the vectors from the text, so a mix of revisions would show."""
+    texts: dict[int, str] = {}
     for stored in rows.documents(collection.key, limit=1_000_000):
-        expected = unit_vectors(stored.n_passages + 1, seed=stored.document.text)
+        texts[stored.key] = rows.document(collection.key, stored.id).document.text
+        expected = unit_vectors(stored.n_passages + 1, seed=texts[stored.key])
         assert (rows.vectors_by_key("documents", [stored.key]).vectors[0] == expected[0]).all()
     keys = [block.keys for block in rows.vectors_after(collection.key, "passages", 0)]
     for passage in rows.passages_by_key(np.concatenate([np.empty(0, int), *keys]).tolist()).values():
-        text = rows.documents_by_key([passage.document_key])[passage.document_key].document.text
+        text = texts[passage.document_key]
         assert passage.text == text[passage.passage.start : passage.passage.end]

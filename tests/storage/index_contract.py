@@ -108,7 +108,7 @@ class IndexContract(WordsContract, IndexFiltersContract):
         if has_base:
             index.maintain(filled)
         best = index.nearest(filled, view, QUERY, depth=5).document_keys.tolist()
-        ids = [stored.document.id for stored in rows.documents_by_key(best).values()]
+        ids = [stored.id for stored in rows.documents_by_key(best).values()]
         write(rows, filled, *ids)
         index.apply(filled)
         found = index.nearest(filled, view, QUERY, depth=8)

@@ -24,7 +24,7 @@ def found_ids(
     """Ids of the documents whose passages match, best first."""
     keys = index.matching(collection, text, depth=depth).document_keys.tolist()
     documents = rows.documents_by_key(keys)
-    return [documents[key].document.id for key in keys]
+    return [documents[key].id for key in keys]
 
 
 class WordsContract:

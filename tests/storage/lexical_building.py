@@ -49,7 +49,7 @@ class Library:
             [
                 key
                 for key, document_key in stored
-                if not document_ids or documents[document_key].document.id in document_ids
+                if not document_ids or documents[document_key].id in document_ids
             ],
             np.int64,
         )
@@ -65,7 +65,7 @@ class Library:
         """Ids of the documents that match, best first."""
         found = (reader or self.reader).match(text, depth=depth, allowed=allowed)
         documents = self.rows.documents_by_key(found.document_keys.tolist())
-        return [documents[key].document.id for key in found.document_keys.tolist()]
+        return [documents[key].id for key in found.document_keys.tolist()]
 
     def another_reader(self) -> LexicalReader:
         return LexicalReader(self.words, self.rows, self.collection.key)

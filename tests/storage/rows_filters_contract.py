@@ -30,7 +30,7 @@ def matching_ids(rows: Rows, collection: Collection, condition: Filter) -> Seque
     assert (np.diff(keys) > 0).all()
     stored = rows.documents_by_key(keys.tolist())
     assert len(stored) == len(keys)
-    return sorted(each.document.id for each in stored.values())
+    return sorted(each.id for each in stored.values())
 
 
 class FiltersContract:
@@ -153,19 +153,17 @@ class FiltersContract:
         odd = parse_filter({"field": "even", "eq": False})
         for condition, start in ((even, 0), (odd, 1)):
             page = rows.documents(collection.key, condition=condition, limit=3)
-            assert [each.document.id for each in page] == [f"{i:05}" for i in range(start, start + 6, 2)]
+            assert [each.id for each in page] == [f"{i:05}" for i in range(start, start + 6, 2)]
             page = rows.documents(collection.key, condition=condition, after="11995", limit=10)
-            assert [each.document.id for each in page] == [
-                f"{i:05}" for i in range(11_996 + start, 12_000, 2)
-            ]
+            assert [each.id for each in page] == [f"{i:05}" for i in range(11_996 + start, 12_000, 2)]
 
     def test_a_filtered_listing_of_few_is_paged_by_id(self, rows: Rows, collection: Collection) -> None:
         languages = dict(zip("dacbe", ["en", "en", "de", "en", None], strict=True))
         write(rows, collection, *(encoded(id_, metadata={"lang": lang}) for id_, lang in languages.items()))
-        listed = [each.document.id for each in rows.documents(collection.key, condition=EN, limit=2)]
+        listed = [each.id for each in rows.documents(collection.key, condition=EN, limit=2)]
         assert listed == ["a", "b"]
         rest = rows.documents(collection.key, condition=EN, after="b", limit=2)
-        assert [each.document.id for each in rest] == ["d"]
+        assert [each.id for each in rest] == ["d"]
 
 
 class FacetsContract:

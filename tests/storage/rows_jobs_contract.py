@@ -233,7 +233,7 @@ class JobsContract:
             rows.write_documents(
                 collection.key, [encoded("b")], job_id=job.id, worker="w", outcomes=[outcome(1)]
             )
-        assert [stored.document.id for stored in rows.documents(collection.key)] == ["a"]
+        assert [stored.id for stored in rows.documents(collection.key)] == ["a"]
         assert rows.job(job.id).n_done == 1
 
     def test_a_final_job_cannot_be_cancelled(self, rows: Rows, collection: Collection) -> None:

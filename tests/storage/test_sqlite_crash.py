@@ -72,7 +72,8 @@ def kill_a_writer(path: Path, *, after_s: float) -> tuple[list[str], list[str]]:
 def assert_nothing_lost(path: Path, jobs: list[str], versions: list[str]) -> None:
     rows = SqliteRows(path)
     collection = rows.collection("books")
-    stored_versions = {s.document.text.split()[0] for s in rows.documents(collection.key)}
+    stored = [rows.document(collection.key, head.id) for head in rows.documents(collection.key)]
+    stored_versions = {each.document.text.split()[0] for each in stored}
     outcomes = [o.document_id for job in rows.jobs(limit=1000) for o in rows.outcomes(job.id)]
     assert set(jobs) <= {job.id for job in rows.jobs(limit=1000)}
     assert set(versions) <= set(outcomes)

@@ -84,7 +84,8 @@ class SqliteAgainstDictionary(RuleBasedStateMachine):
 
     @invariant()
     def documents_are_those_of_the_dictionary(self) -> None:
-        stored = [s.document for s in self.rows.documents(self.collection.key)]
+        key = self.collection.key
+        stored = [self.rows.document(key, head.id).document for head in self.rows.documents(key)]
         expected: list[Document] = [self.live[document_id].document for document_id in sorted(self.live)]
         assert stored == expected
 

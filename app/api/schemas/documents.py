@@ -5,7 +5,7 @@ document on its own.
 """
 
 import datetime as dt
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import Field
 
@@ -50,10 +50,6 @@ class DocumentHead(ResponseBody):
     created_at: dt.datetime
     updated_at: dt.datetime
 
-    @classmethod
-    def of(cls, stored: StoredDocument) -> "DocumentHead":
-        return DocumentHead(**_shown(stored))
-
 
 class DocumentResponse(DocumentHead):
     text: str = Field(description=TEXT)
@@ -64,24 +60,21 @@ class DocumentResponse(DocumentHead):
     @classmethod
     def of(cls, stored: StoredDocument) -> "DocumentResponse":
         document = stored.document
-        return DocumentResponse(**_shown(stored), text=document.text, page_starts=list(document.page_starts))
+        return DocumentResponse(
+            id=document.id,
+            title=document.title,
+            metadata=document.metadata,
+            n_chars=len(document.text),
+            n_passages=stored.n_passages,
+            n_tokens=stored.n_tokens,
+            unknown_share=stored.unknown_share,
+            created_at=stored.created_at,
+            updated_at=stored.updated_at,
+            text=document.text,
+            page_starts=list(document.page_starts),
+        )
 
 
 class DocumentsResponse(ResponseBody):
     documents: list[DocumentHead] = Field(description="By id in code point order, without texts.")
     next_cursor: str | None = Field(description="Give it as `cursor` for the next page; null on the last.")
-
-
-def _shown(stored: StoredDocument) -> dict[str, Any]:
-    document = stored.document
-    return {
-        "id": document.id,
-        "title": document.title,
-        "metadata": document.metadata,
-        "n_chars": len(document.text),
-        "n_passages": stored.n_passages,
-        "n_tokens": stored.n_tokens,
-        "unknown_share": stored.unknown_share,
-        "created_at": stored.created_at,
-        "updated_at": stored.updated_at,
-    }

@@ -6,13 +6,13 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from app.domain import Document, Passage, StoredDocument, StoredPassage
+from app.domain import Document, DocumentHead, Passage, StoredDocument, StoredPassage
 from app.errors import DocumentNotFound
 from app.filters import Filter
 from app.storage.rows import Keys
 from app.storage.sqlite.connection import Database
 from app.storage.sqlite.matching import Memory
-from app.storage.sqlite.texts import passage_texts, whole_texts
+from app.storage.sqlite.texts import passage_texts, text_lengths, whole_text
 from app.storage.sqlite.times import from_us
 
 SORTED_KEYS = 5_000
@@ -33,7 +33,7 @@ class DocumentRows:
             ).fetchone()
             if row is None:
                 raise DocumentNotFound(f"there is no document {document_id!r} in the collection")
-            return _stored_documents(connection, [row])[0]
+            return _stored_document(row, whole_text(connection, row["key"]))
 
     def content_hashes(self, collection_key: int, document_ids: Iterable[str]) -> dict[str, bytes]:
         hashes: dict[str, bytes] = {}
@@ -55,7 +55,7 @@ class DocumentRows:
         after: str | None = None,
         limit: int = 100,
         condition: Filter | None = None,
-    ) -> Sequence[StoredDocument]:
+    ) -> Sequence[DocumentHead]:
         with self._database.read() as connection:
             if condition is not None:
                 among = self._memory.keys(connection, collection_key, condition)
@@ -67,16 +67,16 @@ class DocumentRows:
                     "ORDER BY d.id LIMIT ?",
                     (collection_key, _searchable(after or ""), limit),
                 ).fetchall()
-            return _stored_documents(connection, rows)
+            return _heads(connection, rows)
 
-    def documents_by_key(self, document_keys: Sequence[int]) -> dict[int, StoredDocument]:
+    def documents_by_key(self, document_keys: Sequence[int]) -> dict[int, DocumentHead]:
         with self._database.read() as connection:
             rows = connection.execute(
                 "SELECT d.* FROM documents d JOIN collections c ON c.key = d.collection_key "
                 "WHERE d.key IN (SELECT value FROM json_each(?)) AND c.dropped_at IS NULL",
                 (json.dumps([int(key) for key in document_keys]),),
             ).fetchall()
-            return {stored.key: stored for stored in _stored_documents(connection, rows)}
+            return {head.key: head for head in _heads(connection, rows)}
 
     def passages_by_key(self, passage_keys: Sequence[int]) -> dict[int, StoredPassage]:
         with self._database.read() as connection:
@@ -125,11 +125,23 @@ def _next_keys(
     return found[:limit]
 
 
-def _stored_documents(
-    connection: sqlite3.Connection, rows: Sequence[sqlite3.Row]
-) -> Sequence[StoredDocument]:
-    texts = whole_texts(connection, [row["key"] for row in rows])
-    return [_stored_document(row, texts[row["key"]]) for row in rows]
+def _heads(connection: sqlite3.Connection, rows: Sequence[sqlite3.Row]) -> Sequence[DocumentHead]:
+    n_chars = text_lengths(connection, [row["key"] for row in rows])
+    return [
+        DocumentHead(
+            key=row["key"],
+            id=row["id"],
+            title=row["title"],
+            metadata=json.loads(row["metadata"]),
+            n_chars=n_chars[row["key"]],
+            n_passages=row["n_passages"],
+            n_tokens=row["n_tokens"],
+            unknown_share=row["unknown_share"],
+            created_at=from_us(row["created_at"]),
+            updated_at=from_us(row["updated_at"]),
+        )
+        for row in rows
+    ]
 
 
 def _stored_document(row: sqlite3.Row, text: str) -> StoredDocument:

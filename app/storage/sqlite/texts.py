@@ -18,15 +18,24 @@ def insert_text(connection: sqlite3.Connection, document_key: int, text: str) ->
     )
 
 
-def whole_texts(connection: sqlite3.Connection, document_keys: Sequence[int]) -> Mapping[int, str]:
-    pieces: dict[int, list[str]] = {key: [] for key in document_keys}
-    for document_key, piece in connection.execute(
-        "SELECT document_key, piece FROM texts WHERE document_key IN (SELECT value FROM json_each(?)) "
-        "ORDER BY document_key, start_char",
-        (json.dumps([*pieces]),),
-    ):
-        pieces[document_key].append(str(piece, "utf-8"))
-    return {key: "".join(parts) for key, parts in pieces.items()}
+def whole_text(connection: sqlite3.Connection, document_key: int) -> str:
+    pieces = connection.execute(
+        "SELECT piece FROM texts WHERE document_key = ? ORDER BY start_char", (document_key,)
+    )
+    return "".join(str(piece, "utf-8") for (piece,) in pieces)
+
+
+def text_lengths(connection: sqlite3.Connection, document_keys: Sequence[int]) -> Mapping[int, int]:
+    """In code points. Of each text only the last piece is read."""
+    last_pieces = connection.execute(
+        "SELECT t.document_key, t.start_char, t.piece FROM json_each(?) wanted JOIN texts t "
+        "ON t.document_key = wanted.value AND t.start_char = "
+        "(SELECT max(start_char) FROM texts WHERE document_key = wanted.value)",
+        (json.dumps([*document_keys]),),
+    )
+    return dict.fromkeys(document_keys, 0) | {
+        key: start + len(str(piece, "utf-8")) for key, start, piece in last_pieces
+    }
 
 
 def passage_texts(connection: sqlite3.Connection, passages: Sequence[sqlite3.Row]) -> Mapping[int, str]:
