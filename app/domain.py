@@ -109,6 +109,10 @@ class CollectionSettings:
     splitter: SplitterSettings = SplitterSettings()
 
 
+COLLECTION_NAME = "^[a-z0-9][a-z0-9_-]{0,62}$"
+"""1 to 63 characters that stand in a path as they are."""
+
+
 @dataclass(frozen=True, slots=True)
 class Collection:
     key: int

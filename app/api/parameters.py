@@ -7,7 +7,7 @@ from fastapi import Path, Query
 from pydantic import BeforeValidator, StringConstraints
 from pydantic.json_schema import SkipJsonSchema
 
-COLLECTION_NAME = r"^[a-z0-9][a-z0-9_-]{0,62}$"
+from app.domain import COLLECTION_NAME
 
 
 def _decode(segment: object) -> object:

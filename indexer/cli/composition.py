@@ -3,14 +3,15 @@
 Each command takes only what it needs; loading the model takes a second, the rows a few milliseconds.
 """
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from app.domain import Collection, CollectionSettings, SplitterSettings
+from app.domain import COLLECTION_NAME, Collection, CollectionSettings, SplitterSettings
 from app.engine.embedder import Embedder
 from app.engine.models import BiEncoderFiles, find_bi_encoder, load_embedder, load_tokenizer
-from app.errors import CollectionNotFound
+from app.errors import CollectionNotFound, InvalidInput
 from app.settings import Settings
 from app.storage.embedded import EmbeddedIndex
 from app.storage.rows import Rows
@@ -79,7 +80,16 @@ def encoder_files(settings: Settings) -> BiEncoderFiles:
 def create_collection(
     rows: Rows, name: str, settings: Settings, splitter: SplitterSettings
 ) -> tuple[Collection, bool]:
-    """For the encoder of these settings; gives (collection, was created)."""
+    """For the encoder of these settings; gives (collection, was created).
+
+    Raises:
+        InvalidInput: a name that the service could not be asked for.
+    """
+    if re.fullmatch(COLLECTION_NAME, name) is None:
+        raise InvalidInput(
+            f"a collection cannot be called {name!r}; 1 to 63 characters of a-z, 0-9, _ and - are allowed, "
+            "the first of them a letter or digit"
+        )
     files = encoder_files(settings)
     return rows.create_collection(
         name, CollectionSettings(splitter), fingerprint=files.fingerprint, model=files.name

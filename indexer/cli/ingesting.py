@@ -16,7 +16,6 @@ BATCH_BYTES = 16 * 2**20
 """Of one job: what an interruption may leave queued, and how often there is progress to show."""
 JOBS_AHEAD = 2
 """Submitted beyond the one being worked off, so that the worker never waits for the disk."""
-POLL_S = 0.1
 
 
 @dataclass(frozen=True, slots=True)

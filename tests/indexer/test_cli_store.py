@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from app.domain import JobKind
+from app.domain import JobKind, SplitterSettings
 from app.engine.embedder import Embedder
+from app.errors import InvalidInput
 from app.settings import Settings
 from app.storage.sqlite import SqliteRows
 from indexer.cli import composition
@@ -235,3 +236,11 @@ def test_an_interrupted_ingest_keeps_what_is_done_and_goes_on_when_repeated(
         [*command, "0", "ingest", str(folder)], cwd=ROOT, capture_output=True, text=True, check=True
     )
     assert f"{n_files - n_done} created, {n_done} unchanged" in again.stdout
+
+
+@pytest.mark.parametrize("name", ["My Notes", "../x", "a/b", "", "-a", "é", "a" * 64, "a\n"])
+def test_a_name_that_the_service_could_not_be_asked_for_is_refused(tmp_path: Path, name: str) -> None:
+    with composition.open_rows(Settings(home=tmp_path)) as rows:
+        with pytest.raises(InvalidInput, match="a-z, 0-9, _ and - are allowed"):
+            composition.create_collection(rows, name, Settings(home=tmp_path), SplitterSettings())
+        assert rows.collections() == []
