@@ -9,6 +9,7 @@ from anyio.to_thread import run_sync
 from fastapi import APIRouter, Body, Depends, Request, Response
 from fastapi.exceptions import RequestValidationError
 from pydantic import ValidationError
+from starlette.exceptions import HTTPException
 
 from app.api.bodies import StrictRoute, json_response, parse_json, require_media_type, spooled_body
 from app.api.cursors import decode_cursor, encode_cursor
@@ -263,9 +264,13 @@ def _read_batch(body: IO[bytes]) -> Iterator[JobInput]:
 
 
 def _read_lines(body: IO[bytes]) -> Iterator[JobInput]:
-    lines = (line.strip() for line in body)
-    for ordinal, line in enumerate(line for line in lines if line):
-        _check(DocumentInput, parse_json(line), "documents", ordinal)
+    numbered = ((number, line.strip()) for number, line in enumerate(body, start=1))
+    for ordinal, (number, line) in enumerate((number, line) for number, line in numbered if line):
+        try:
+            parsed = parse_json(line)
+        except HTTPException as error:
+            raise HTTPException(error.status_code, f"line {number} of the body: {error.detail}") from error
+        _check(DocumentInput, parsed, "documents", ordinal)
         yield JobInput(ordinal=ordinal, body=line)
 
 

@@ -83,6 +83,14 @@ def test_ndjson_is_one_document_a_line(client: TestClient) -> None:
     assert client.get(url_of("y")).json()["text"] == "Two."
 
 
+def test_a_line_of_ndjson_that_is_not_json_is_named_and_nothing_is_stored(client: TestClient) -> None:
+    lines = b'{"id": "x", "text": "One."}\n\n{"id": "y", "text": }\n'
+    answer = client.post(PATH, content=lines, headers={**WAIT, **NDJSON})
+    problem = assert_problem(answer, 400, "malformed-request")
+    assert problem["detail"].startswith("line 3 of the body: ")
+    assert client.get(url_of("x")).status_code == 404
+
+
 @pytest.mark.parametrize(
     ("document", "location"),
     [
