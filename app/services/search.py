@@ -13,6 +13,7 @@ import numpy as np
 
 from app.domain import Collection, Fusion, Hit, Mode, PassageHit, SearchResult, StoredPassage
 from app.engine.embedder import Embedder, Embeddings
+from app.engine.inputs import is_blank
 from app.errors import BlankText, FingerprintMismatch, TextTooLong
 from app.filters import Filter
 from app.services.candidates import DECIMALS, Retrieved, Retriever, Scored, Vector
@@ -310,7 +311,7 @@ def _single(embeddings: Embeddings) -> _Query:
 
 def _unencoded(query: str) -> _Query:
     """Raises BlankText."""
-    if not query.strip():
+    if is_blank(query):
         raise BlankText("is blank: it needs at least one visible character", where=("query",))
     return _Query(None, n_tokens=0, n_windows=0)
 

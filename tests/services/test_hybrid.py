@@ -112,6 +112,15 @@ def test_a_blank_query_is_refused(library: Library, mode: Mode) -> None:
     assert refusal.value.where == ("query",)
 
 
+@pytest.mark.parametrize("query", ["\u200b", "\ufeff\u2060", "\x00"])
+def test_a_query_of_invisible_characters_is_blank_for_words_as_for_meaning(
+    library: Library, query: str
+) -> None:
+    library.put({"a": "A river."})
+    with pytest.raises(BlankText):
+        library.search.asymmetric(NAME, query, mode="lexical")
+
+
 @pytest.mark.parametrize("mode", MODES)
 def test_an_empty_collection_has_no_hits(library: Library, mode: Mode) -> None:
     assert library.search.asymmetric(NAME, "river", mode=mode).hits == ()
