@@ -204,6 +204,7 @@ class Job:
     n_inputs: int
     n_done: int
     counts: Mapping[OutcomeStatus, int]
+    """Of inputs."""
     created_at: dt.datetime
     started_at: dt.datetime | None = None
     finished_at: dt.datetime | None = None

@@ -18,7 +18,7 @@ class JobResponse(ResponseBody):
     )
     n_inputs: int = Field(description="Documents, ids or files in the request.")
     n_done: int = Field(description="Inputs that have an outcome.")
-    counts: Mapping[OutcomeStatus, int] = Field(description="Number of documents per outcome.")
+    counts: Mapping[OutcomeStatus, int] = Field(description="Number of inputs per outcome.")
     created_at: dt.datetime
     started_at: dt.datetime | None
     finished_at: dt.datetime | None
