@@ -5,7 +5,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from app.errors import StorageError
+from app.errors import BifocalError
 from app.storage.rows import Rows
 
 logger = logging.getLogger(__name__)
@@ -58,7 +58,9 @@ class Heartbeat:
         while not self._end.wait(self._lease_s / BEATS_PER_LEASE):
             try:
                 self._renew()
-            except StorageError as error:
+            except (
+                BifocalError
+            ) as error:  # full, read-only, or held by others for long: the next beat may pass
                 logger.warning("cannot renew the worker's lease: %s", error)
 
     def _renew(self) -> None:

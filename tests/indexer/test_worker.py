@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from app.domain import Collection, Job, JobState, OutcomeStatus
-from app.errors import JobNotFound, StorageDamaged
+from app.errors import JobNotFound, Overloaded, StorageDamaged
 from app.storage.sqlite import SqliteRows
+from indexer.heartbeat import Heartbeat
 from indexer.ingestion import Ingestion
 from indexer.inputs import InputReader
 from indexer.maintenance import Maintenance
@@ -254,3 +255,22 @@ def test_a_worker_that_another_one_replaced_stops_and_says_so(
     assert results == [False]
     assert not renew("a third", lease_s=60)
     bench.close()
+
+
+class HeldRows(SqliteRows):
+    """A store that others have held for too long at the first beat."""
+
+    n_beats = 0
+
+    def worker_heartbeat(self, worker: str, *, lease_s: float) -> bool:
+        self.n_beats += 1
+        if self.n_beats == 1:
+            raise Overloaded("other writers have held the file for too long; try again")
+        return super().worker_heartbeat(worker, lease_s=lease_s)
+
+
+def test_a_lease_is_renewed_again_after_a_beat_that_found_the_store_held_by_others(tmp_path: Path) -> None:
+    rows = HeldRows(tmp_path / "bifocal.db")
+    with Heartbeat(rows, "worker", lease_s=0.2).beating():
+        wait_until(rows.worker_alive)
+    rows.close()
