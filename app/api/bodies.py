@@ -3,6 +3,7 @@
 import json
 import re
 import tempfile
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from typing import IO, Any
 
@@ -49,8 +50,8 @@ class _NotJson(ValueError):
 def _unique(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
     parsed = dict(pairs)
     if len(parsed) < len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
+        counts = Counter(name for name, _ in pairs)
+        twice = next(name for name, n in counts.items() if n > 1)
         raise _NotJson(f"the name {twice[:60]!a} is there twice in one object")
     return parsed
 

@@ -70,6 +70,13 @@ def test_a_body_that_is_not_json_is_400_with_the_reason(client: TestClient, body
         )
 
 
+def test_a_name_twice_among_very_many_is_found_in_linear_time(client: TestClient) -> None:
+    names = [*map(str, range(20_000)), "19999"]
+    body = "{" + ",".join(f'"{name}":0' for name in names) + "}"
+    problem = assert_problem(client.post(SEARCH, content=body, headers=JSON), 400, "malformed-request")
+    assert "'19999' is there twice" in problem["detail"]
+
+
 @pytest.mark.parametrize(
     ("body", "location"),
     [
