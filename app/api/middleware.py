@@ -8,6 +8,7 @@ from urllib.parse import unquote
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.api.problems import HTTP_KINDS, problem_response
@@ -147,6 +148,8 @@ class Faults:
 
         try:
             await self._app(scope, receive, send_noticing)
+        except ClientDisconnect:
+            logger.debug("client went away request=%s %s", scope.get("request_id"), scope["path"])
         except Exception:
             if scope["type"] != "http" or is_started:
                 raise

@@ -1,5 +1,7 @@
 """What runs: health, models and limits."""
 
+from anyio import CapacityLimiter
+from anyio.to_thread import run_sync
 from fastapi import APIRouter, Request, Response
 
 from app.api.bodies import StrictRoute, json_response
@@ -42,10 +44,10 @@ async def get_liveness() -> Response:
     response_model=ReadyResponse,
     responses=responses(),
 )
-def get_readiness(request: Request) -> Response:
+async def get_readiness(request: Request) -> Response:
     """200 when the bi-encoder is loaded, the store can be read and a worker is running; else 503."""
-    service = parts(request)
-    checks = {"store": _store(service), "embedder": _embedder(service), "worker": _worker(service)}
+    # In a thread of its own: those that all endpoints share may be taken by searches, which is no illness.
+    checks = await run_sync(_checks, parts(request), limiter=CapacityLimiter(1))
     if all(found == "ok" for found in checks.values()):
         return json_response(ReadyResponse(status="ready", checks=checks))
     missing = "; ".join(f"{name}: {found}" for name, found in checks.items() if found != "ok")
@@ -91,6 +93,10 @@ def list_models(request: Request) -> Response:
         parts=model.parts,
     )
     return json_response(ModelsResponse(models=[embedder], limits=limits))
+
+
+def _checks(service: Parts) -> dict[str, str]:
+    return {"store": _store(service), "embedder": _embedder(service), "worker": _worker(service)}
 
 
 def _store(service: Parts) -> str:

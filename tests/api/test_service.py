@@ -2,11 +2,17 @@
 
 import threading
 from pathlib import Path
+from typing import Any
 
+import anyio
+import anyio.to_thread
 import pytest
+from starlette.requests import ClientDisconnect
 from starlette.testclient import TestClient
+from starlette.types import Receive, Scope, Send
 
 from app import __version__
+from app.api.middleware import Faults
 from app.errors import ModelUnavailable
 from app.main import create_app
 from app.settings import Settings
@@ -134,3 +140,42 @@ def test_a_preflight_of_an_allowed_origin_passes_with_the_headers_of_sdks(tmp_pa
 def test_origins_are_read_from_one_variable(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BIFOCAL_CORS_ORIGINS", "https://a.example, http://localhost:3000")
     assert Settings.from_environment().cors_origins == ("https://a.example", "http://localhost:3000")
+
+
+# Clients that go away, and load --------------------------------------------------------------------
+
+
+async def never_called(*_: object) -> Any:
+    raise AssertionError
+
+
+def test_a_client_that_goes_away_is_no_failure_of_the_service(caplog: pytest.LogCaptureFixture) -> None:
+    async def read_body(_scope: Scope, _receive: Receive, _send: Send) -> None:
+        raise ClientDisconnect
+
+    anyio.run(Faults(read_body).__call__, {"type": "http", "path": "/x"}, never_called, never_called)
+    assert not [record for record in caplog.records if record.levelname == "ERROR"]
+
+
+def test_readiness_is_told_while_searches_have_all_threads(client: TestClient) -> None:
+    may_go_on = threading.Event()
+
+    async def wait_in_thread() -> None:
+        await anyio.to_thread.run_sync(may_go_on.wait)
+
+    async def take_all_threads() -> None:
+        async with anyio.create_task_group() as searches:
+            for _ in range(int(anyio.to_thread.current_default_thread_limiter().total_tokens)):
+                searches.start_soon(wait_in_thread)
+
+    assert client.portal is not None
+    taken = client.portal.start_task_soon(take_all_threads)
+    release = threading.Timer(10, may_go_on.set)
+    release.start()
+    try:
+        assert client.get("/readyz").status_code == 200
+        assert not may_go_on.is_set()
+    finally:
+        may_go_on.set()
+        release.cancel()
+        taken.result()
