@@ -3,6 +3,7 @@
 import json
 import math
 import struct
+from collections import Counter
 from collections.abc import Sequence
 from hashlib import blake2b
 from typing import Any
@@ -110,8 +111,7 @@ def _parse_json(body: bytes) -> Any:
 def _unique(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
     fields = dict(pairs)
     if len(fields) < len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
+        twice = next(name for name, n in Counter(name for name, _ in pairs).items() if n > 1)
         raise BadDocument(f"the field {_shown(twice)} is there twice", where=(twice,))
     return fields
 

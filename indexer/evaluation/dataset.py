@@ -98,7 +98,7 @@ def read_judged(queries_path: Path, qrels_path: Path) -> Dataset:
     counting = [query_id for query_id in judged if max(qrels[query_id].values()) > 0]
     if not counting:
         raise BadFile(f"no query of {queries_path} has a relevant document in {qrels_path}")
-    pointless = [query_id for query_id in judged if query_id not in set(counting)]
+    pointless = [query_id for query_id in judged if max(qrels[query_id].values()) <= 0]
     return Dataset(
         name=queries_path.stem,
         split=qrels_path.stem,
