@@ -1,13 +1,21 @@
 """The compiled encoder against sentence-transformers' own, and batches against single calls."""
 
+import dataclasses
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 from sentence_transformers import SentenceTransformer
 
+from app.engine.bi_encoder import BiEncoder
+from app.engine.compiled import compiled_folder
 from app.engine.embedder import Embedder
-from app.errors import BlankText, TextTooLong
+from app.engine.models import find_bi_encoder, load_tokenizer
+from app.errors import BadVector, BlankText, TextTooLong
+from app.settings import Settings
 from indexer.calibration import calibration_texts
 
 REAL_TEXTS = calibration_texts()[::10]
@@ -128,3 +136,41 @@ def test_odd_text_gets_a_vector(text: str, embedder: Embedder) -> None:
 def test_unknown_share_tells_how_much_the_model_cannot_read(embedder: Embedder) -> None:
     shares = embedder.encode_documents(["plain words", "see 😀 😀 here", "😀"]).unknown_share
     assert shares.tolist() == [0.0, 0.5, 1.0]
+
+
+class FaultyNetwork:
+    """Gives the vector `bad` for texts of more than 10 tokens."""
+
+    runtime = "faulty"
+    n_lanes = 1
+
+    def __init__(self, bad: float) -> None:
+        self._bad = bad
+
+    def forward(self, ids: NDArray[np.int64], mask: NDArray[np.int64]) -> NDArray[np.float32]:
+        vectors = np.zeros((len(ids), 384), dtype=np.float32)
+        vectors[:, 0] = 1
+        vectors[mask.sum(axis=1) > 10] = self._bad
+        return vectors
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, 0.0])
+def test_a_vector_that_is_not_finite_or_is_zero_is_refused_with_the_place_of_its_text(bad: float) -> None:
+    files = find_bi_encoder(Settings().embedder)
+    encoder = BiEncoder(
+        files, tokenizer=load_tokenizer(files), network=FaultyNetwork(bad), settings=Settings()
+    )
+    try:
+        assert len(encoder.encode_documents(["short", "brief"]).vectors) == 2
+        with pytest.raises(BadVector, match="text 2") as refusal:
+            encoder.encode_documents(["short", "brief", "word " * 20, "short"])
+        assert refusal.value.where == ("texts", 2)
+    finally:
+        encoder.close()
+
+
+def test_the_folder_of_a_compiled_model_is_that_of_what_it_was_made_from(tmp_path: Path) -> None:
+    files = find_bi_encoder(Settings().embedder)
+    others: list[dict[str, Any]] = [{"weights_digest": "0" * 64}, {"pooling": "cls"}, {"max_tokens": 128}]
+    folders = {compiled_folder(tmp_path, dataclasses.replace(files, **other)) for other in others}
+    assert len({compiled_folder(tmp_path, files), *folders}) == 4
