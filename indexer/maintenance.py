@@ -3,6 +3,7 @@
 import datetime as dt
 import logging
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -19,6 +20,8 @@ PURGED_PER_ROUND = 2_000
 STOP_WAIT_S = 20.0
 JOBS_KEPT = dt.timedelta(days=7)
 """With the outcomes of each input, after their end."""
+FORGET_JOBS_EVERY_S = 60.0
+"""Looking for old ones reads the row of every job, and jobs cannot be written meanwhile."""
 
 
 class _Interrupted(Exception):
@@ -33,6 +36,7 @@ class Maintenance:
         self._index = index
         self._end = threading.Event()
         self._seen_version: int | None = None
+        self._forget_jobs_at = 0.0
 
     @contextmanager
     def running(self) -> Iterator[None]:
@@ -60,13 +64,21 @@ class Maintenance:
         for key in self._rows.purge_dropped(limit=PURGED_PER_ROUND):
             self._index.drop(key)
             logger.info("dropped collection removed collection_key=%d", key)
-        self._rows.prune_jobs(finished_before=dt.datetime.now(dt.UTC) - JOBS_KEPT)
+        self._forget_old_jobs()
         version = self._rows.data_version()
         if version == self._seen_version:
             return
         for collection in self._rows.collections():
             self._maintain(collection)
         self._seen_version = version
+
+    def _forget_old_jobs(self) -> None:
+        if time.monotonic() < self._forget_jobs_at:
+            return
+        self._forget_jobs_at = time.monotonic() + FORGET_JOBS_EVERY_S
+        before = dt.datetime.now(dt.UTC) - JOBS_KEPT
+        while not self._end.is_set() and self._rows.prune_jobs(finished_before=before):
+            pass
 
     def _maintain(self, collection: Collection) -> None:
         try:

@@ -202,6 +202,14 @@ def test_maintenance_forgets_old_jobs_with_their_outcomes(
         bench.rows.job(job.id)
 
 
+def test_maintenance_forgets_all_old_jobs_in_one_round(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    for _ in range(120):  # more than the rows forget at a time
+        bench.rows.cancel_job(submit(bench, "text").id)
+    monkeypatch.setattr("indexer.maintenance.JOBS_KEPT", dt.timedelta(0))
+    Maintenance(bench.rows, bench.index).round()
+    assert bench.rows.jobs() == []
+
+
 def test_maintenance_in_one_collection_that_fails_does_not_keep_it_from_others(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
