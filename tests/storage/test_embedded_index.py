@@ -1,14 +1,17 @@
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from app.settings import Settings
 from app.storage.embedded import EmbeddedIndex
+from app.storage.embedded.dense import DenseIndex
 from app.storage.index import Index
 from app.storage.rows import Rows
 from app.storage.sqlite import SqliteRows
+from tests.storage.building import encoded, make_collection, write
 from tests.storage.index_contract import IndexContract
 
 
@@ -32,3 +35,33 @@ class TestEmbeddedIndex(IndexContract):
                 return index
 
             yield open_index
+
+
+def test_words_stay_readable_however_often_a_worker_dies_between_a_base_and_their_commit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = Settings(compact_tail=1)
+    with closing(SqliteRows(tmp_path / "store.db")) as rows:
+        books = make_collection(rows)
+        write(rows, books, encoded("kept", "kept words"), encoded("d", "first words"))
+        with closing(EmbeddedIndex(rows, tmp_path / "index", settings)) as index:
+            index.maintain(books)
+
+        monkeypatch.setattr(DenseIndex, "maintain", publish_and_die(DenseIndex.maintain))
+        for n in range(6):
+            with closing(EmbeddedIndex(rows, tmp_path / "index", settings)) as worker:
+                write(rows, books, encoded("d", f"revised words {n}"))
+                worker.apply(books)  # as after every write
+                with pytest.raises(KeyboardInterrupt):
+                    worker.maintain(books)
+            with closing(EmbeddedIndex(rows, tmp_path / "index", settings)) as reader:
+                found = reader.matching(books, "words", depth=10)
+            assert len(set(found.document_keys.tolist())) == 2
+
+
+def publish_and_die(maintain: Callable[..., bool]) -> Callable[..., bool]:
+    def die_after(*arguments: Any, **named: Any) -> bool:
+        assert maintain(*arguments, **named)
+        raise KeyboardInterrupt
+
+    return die_after

@@ -53,12 +53,16 @@ class LexicalIndex:
     def apply(self, collection_key: int) -> None:
         """Raises StorageFull, StorageError."""
         self._writer(collection_key).apply()
-        self._repaired.add(collection_key)
 
     def repair(self, collection_key: int) -> None:
-        """Once per process: bring the files up to date after whatever ended the process before."""
+        """Once per process: bring the files up to date after whatever ended the process before.
+
+        All of it: had processes ended before their commit again and again, bases published meanwhile would
+        let the rows forget deletions that the files lack, and readers would refuse them.
+        """
         if collection_key not in self._repaired:
-            self.apply(collection_key)
+            self.commit(collection_key)
+            self._repaired.add(collection_key)
 
     def commit(self, collection_key: int) -> None:
         """Leave nothing waiting. Raises as `apply`."""
