@@ -3,13 +3,17 @@
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from app.domain import Collection, FacetValue
 from app.filters import parse_filter
 from app.storage.rows import Rows
 from app.storage.sqlite import SqliteRows
 from app.storage.sqlite.columns import Columns
+from app.storage.sqlite.conditions import ascending
 from app.storage.sqlite.connection import Database
 from app.storage.sqlite.matching import Memory, state_of
 from app.storage.sqlite.metadata import field_key
@@ -107,3 +111,8 @@ def test_a_store_that_forgot_old_deletions_answers_from_the_index(
     assert rows.matching_documents(collection.key, EVEN).tolist() == list(range(3, 20, 2))
     facet = rows.facets(collection.key, ["even"])["even"]
     assert facet.values == (FacetValue(False, 9), FacetValue(True, 9))
+
+
+@given(st.lists(st.integers(1, 40) | st.integers(10**9, 10**12)))
+def test_ascending_gives_each_key_once(keys: list[int]) -> None:
+    assert ascending(np.array(keys, np.int64)).tolist() == sorted(set(keys))

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from app.filters import Kind
 from app.storage.rows import Keys
+from app.storage.sqlite.conditions import ascending
 from app.storage.sqlite.matching import Changes, State, changes_since, newest_sequence
 
 REMEMBERED_BYTES = 128 * 2**20
@@ -142,7 +143,7 @@ def _read(connection: sqlite3.Connection, field_key: int, state: State) -> Colum
         values,
         starts=np.cumsum([0, *n_keys[:-1]]) if n_keys else np.empty(0, np.int64),
         keys=all_keys,
-        is_single=len(np.unique(all_keys)) == len(all_keys),
+        is_single=len(ascending(all_keys)) == len(all_keys),
         state=state,
         sequence=newest_sequence(connection),
     )

@@ -12,7 +12,7 @@ from app.domain import Facet, FacetValue
 from app.filters import Filter, Kind, values_of
 from app.storage.rows import Keys
 from app.storage.sqlite.columns import Column, Columns, Scalar
-from app.storage.sqlite.conditions import FEW
+from app.storage.sqlite.conditions import FEW, ascending
 from app.storage.sqlite.connection import Database
 from app.storage.sqlite.matching import Changes, Memory, state_of
 from app.storage.sqlite.metadata import field_key
@@ -100,7 +100,7 @@ def _is_counted(column: Column, changes: Changes, among: Keys | None) -> NDArray
 def _n_holders(column: Column, is_counted: NDArray[np.bool_]) -> int:
     if column.is_single:
         return int(np.count_nonzero(is_counted))
-    return len(np.unique(column.keys[is_counted]))
+    return len(ascending(column.keys[is_counted]))
 
 
 def _written_among(changes: Changes, among: Keys | None) -> Sequence[str]:
