@@ -10,6 +10,7 @@ words, publication) is what ingestion does with any document.
 
 import argparse
 import gzip
+import itertools
 import json
 import os
 import re
@@ -123,7 +124,7 @@ def build(home: Path, n: int) -> dict[str, float]:
 
     def ingest(into: Collection, documents: Iterator[dict[str, str]], embedder: Embedder) -> None:
         ingestion = Ingestion(rows, index, DocumentEncoder(embedder, tokenizer), reader)
-        while batch := [json.dumps(d).encode() for d, _ in zip(documents, range(JOB_INPUTS), strict=False)]:
+        while batch := [json.dumps(d).encode() for d in itertools.islice(documents, JOB_INPUTS)]:
             rows.submit_job(into.key, JobKind.DOCUMENTS, [JobInput(i, b) for i, b in enumerate(batch)])
             claimed = rows.claim_job(WORKER, lease_s=3600)
             assert claimed is not None
@@ -138,8 +139,9 @@ def build(home: Path, n: int) -> dict[str, float]:
     blocks = list(rows.vectors_after(seed.key, "passages", 0))
     vectors = np.concatenate([block.vectors for block in blocks]).astype(np.float32)
     texts = [row.text for block in rows.texts_after(seed.key, 0) for row in block]
-    there = rows.collection_stats(made.key).n_documents
-    documents = ({"id": str(i), "text": text} for i, text in enumerate(made_texts(texts, n)) if i >= there)
+    documents = ({"id": str(i), "text": text} for i, text in enumerate(made_texts(texts, n)))
+    if rows.collection_stats(made.key).n_documents >= n:
+        documents = iter(())
     ingest(made, documents, MixtureEmbedder(real, vectors))
     written = time.perf_counter()
     index.maintain(made, progress=lambda stage, share: print(f"{stage} {share:.0%}", end="\r", flush=True))
