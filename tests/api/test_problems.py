@@ -18,7 +18,8 @@ JSON = {"Content-Type": "application/json"}
 
 
 def leaves(error: type[errors.BifocalError]) -> Iterator[type[errors.BifocalError]]:
-    children = error.__subclasses__()
+    """Of `app.errors`; errors of the command line and of tests are not answered over HTTP."""
+    children = [child for child in error.__subclasses__() if child.__module__ == errors.__name__]
     for child in children:
         yield from leaves(child)
     if not children:
