@@ -49,6 +49,9 @@ class OpenVinoNetwork:
             raise ModelUnavailable(f"OpenVINO cannot run the model in {folder}: {error}") from error
         self._local = threading.local()
         self.runtime = f"openvino-int8 {openvino.__version__.partition('-')[0]}"
+        # OpenVINO 2026.4: two threads whose very first tensors are made at the same moment can wait for each
+        # other for ever. The first one is made here, before there are threads. Recheck with a newer version.
+        self.forward(np.zeros((1, 16), dtype=np.int64), np.ones((1, 16), dtype=np.int64))
 
     def forward(self, ids: NDArray[np.int64], mask: NDArray[np.int64]) -> NDArray[np.float32]:
         request = self._request_of_this_thread()
