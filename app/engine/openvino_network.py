@@ -49,8 +49,8 @@ class OpenVinoNetwork:
             raise ModelUnavailable(f"OpenVINO cannot run the model in {folder}: {error}") from error
         self._local = threading.local()
         self.runtime = f"openvino-int8 {openvino.__version__.partition('-')[0]}"
-        # Seen once with OpenVINO 2026.4 and not again: two threads stood still while making their first tensors.
-        # The first one is made here, before there are threads; that this prevents it is a guess.
+        # Seen once with OpenVINO 2026.4 and not again: two threads stood still while making their first
+        # tensors. The first one is made here, before there are threads; that this prevents it is a guess.
         self.forward(np.zeros((1, 16), dtype=np.int64), np.ones((1, 16), dtype=np.int64))
 
     def forward(self, ids: NDArray[np.int64], mask: NDArray[np.int64]) -> NDArray[np.float32]:
