@@ -29,7 +29,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 import numpy as np
 import tantivy
 
-from app.storage.lexical.base import Allowed
+from app.storage.lexical.committed import Allowed
 from app.storage.lexical.reader import LexicalReader
 from app.storage.lexical.writer import LexicalWriter
 from app.storage.rows import Rows, TextRow, Tombstones

@@ -5,7 +5,7 @@ from tests.project.repository import ROOT, read, tracked_files
 
 MAX_LINES = 400
 MAX_TEST_LINES = 500
-EMPTY_NAMES = {"utils", "util", "helpers", "common", "core", "misc"}
+EMPTY_NAMES = {"utils", "util", "helpers", "common", "core", "base", "misc"}
 """Names that say nothing about what is inside."""
 
 REGISTRIES = [

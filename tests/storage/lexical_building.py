@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from app.domain import Collection
-from app.storage.lexical.base import Allowed
+from app.storage.lexical.committed import Allowed
 from app.storage.lexical.reader import LexicalReader
 from app.storage.lexical.writer import LexicalWriter
 from app.storage.rows import Keys

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from app.storage.lexical.base import Allowed, contains
+from app.storage.lexical.committed import Allowed, contains
 from app.storage.lexical.reader import MAX_QUERY_TERMS
 from app.storage.lexical.writer import COMMIT_AFTER
 from tests.storage.lexical_building import Library, open_library

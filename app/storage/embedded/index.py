@@ -10,7 +10,7 @@ from app.storage.embedded.dense import DenseIndex
 from app.storage.embedded.exact import Query
 from app.storage.embedded.masks import Masks
 from app.storage.index import Candidates, IndexStats, Scores
-from app.storage.lexical.base import Allowed
+from app.storage.lexical.committed import Allowed
 from app.storage.lexical.index import LexicalIndex
 from app.storage.rows import Keys, Rows
 

@@ -10,7 +10,7 @@ from typing import TypeVar
 import numpy as np
 
 from app.storage.index import Candidates, Scores
-from app.storage.lexical.base import Allowed
+from app.storage.lexical.committed import Allowed
 from app.storage.lexical.reader import LexicalReader
 from app.storage.lexical.writer import LexicalWriter
 from app.storage.rows import Rows

@@ -12,8 +12,8 @@ import tantivy
 from app.errors import StorageDamaged
 from app.storage.index import Candidates
 from app.storage.lexical.analysis import query_terms
-from app.storage.lexical.base import Allowed, Base, contains
 from app.storage.lexical.bm25 import inverse_document_frequency
+from app.storage.lexical.committed import Allowed, Base, contains
 from app.storage.lexical.files import CURRENT, META, current_folder, open_index, read_position, verify_files
 from app.storage.lexical.tail import Matches, TailPassage, match_tail, tail_passages
 from app.storage.rows import Keys, Rows, TextRow
