@@ -66,11 +66,6 @@ class Tokenizer:
         """Special tokens around a single text."""
         return int(self._tokenizer.num_special_tokens_to_add(is_pair=False))
 
-    @property
-    def n_special_pair(self) -> int:
-        """Special tokens around and between a pair of texts."""
-        return int(self._tokenizer.num_special_tokens_to_add(is_pair=True))
-
     def tokenize(self, text: str) -> Tokens:
         sections = self._sections(_encodable(text))
         encodings = [self._tokenizer.encode(section, add_special_tokens=False) for section in sections]

@@ -77,9 +77,6 @@ class Index(Protocol):
             StorageDamaged: the files of the words are damaged, and not yet replaced by the writer.
         """
 
-    def word_scores(self, collection: Collection, text: str, keys: Sequence[int]) -> Scores:
-        """BM25 of each of these passages, in their order; 0 for one without a word of `text`, or not live."""
-
     def apply(self, collection: Collection) -> None:
         """Make everything that is committed in the rows visible to searches. Called by the one writer."""
 

@@ -24,7 +24,7 @@ from app.domain import (
 from app.engine.tokenizer import Tokenizer
 from app.errors import BadFile
 from app.settings import Settings
-from app.storage.index import Candidates, IndexStats, Scores
+from app.storage.index import Candidates, IndexStats
 from app.storage.rows import Keys, Rows
 from app.storage.sqlite import SqliteRows
 from indexer.encoding import DocumentEncoder
@@ -68,9 +68,6 @@ class VersionIndex:
     def matching(
         self, collection: Collection, text: str, *, depth: int, documents: Keys | None = None
     ) -> Candidates:
-        raise NotImplementedError
-
-    def word_scores(self, collection: Collection, text: str, keys: Sequence[int]) -> Scores:
         raise NotImplementedError
 
     def maintain(

@@ -103,17 +103,6 @@ class WordsContract:
             index.maintain(twins)
         assert found_ids(index, rows, twins, "words", depth=7) == ids[:7]
 
-    def test_scores_of_given_passages_are_those_of_the_ranking(
-        self, words: Index, rows: Rows, zoo: Collection
-    ) -> None:
-        whole = words.matching(zoo, "cat dog", depth=10)
-        (block,) = rows.texts_after(zoo.key, 0)
-        (unmatched,) = {row.key for row in block} - set(whole.keys.tolist())
-        keys = [*whole.keys.tolist()[::-1], unmatched, 10**12]
-        expected = [*whole.scores.tolist()[::-1], 0.0, 0.0]
-        np.testing.assert_allclose(words.word_scores(zoo, "cat dog", keys), expected, rtol=1e-6)
-        assert words.word_scores(zoo, "cat dog", []).shape == (0,)
-
     def test_collections_do_not_see_each_others_words(
         self, words: Index, rows: Rows, zoo: Collection
     ) -> None:

@@ -44,9 +44,6 @@ class EmbeddedIndex:
         allowed = None if documents is None else Allowed.documents(documents)
         return self._words.match(collection.key, text, depth=depth, allowed=allowed)
 
-    def word_scores(self, collection: Collection, text: str, keys: Sequence[int]) -> Scores:
-        return self._words.scores(collection.key, text, keys)
-
     def apply(self, collection: Collection) -> None:
         """Vectors need nothing: every search looks whether the rows have changed."""
         self._words.apply(collection.key)

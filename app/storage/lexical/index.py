@@ -3,13 +3,11 @@
 import shutil
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
-import numpy as np
-
-from app.storage.index import Candidates, Scores
+from app.storage.index import Candidates
 from app.storage.lexical.committed import Allowed
 from app.storage.lexical.reader import LexicalReader
 from app.storage.lexical.writer import LexicalWriter
@@ -40,15 +38,6 @@ class LexicalIndex:
         self, collection_key: int, text: str, *, depth: int, allowed: Allowed | None = None
     ) -> Candidates:
         return self._reader(collection_key).match(text, depth=depth, allowed=allowed)
-
-    def scores(self, collection_key: int, text: str, keys: Sequence[int]) -> Scores:
-        """Of these passages, in their order; 0 for one without any word of `text`."""
-        wanted = np.array(keys, np.int64)
-        found = self.match(
-            collection_key, text, depth=len(wanted), allowed=Allowed.passages(np.unique(wanted))
-        )
-        score_of = dict(zip(found.keys.tolist(), found.scores.tolist(), strict=True))
-        return np.array([score_of.get(key, 0.0) for key in wanted.tolist()], np.float32)
 
     def apply(self, collection_key: int) -> None:
         """Raises StorageFull, StorageError."""
