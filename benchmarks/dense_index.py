@@ -14,7 +14,6 @@ import datetime as dt
 import json
 import multiprocessing
 import os
-import platform
 import resource
 import shutil
 import sys
@@ -35,6 +34,7 @@ from app.settings import Settings
 from app.storage.embedded.dense import DenseIndex
 from app.storage.embedded.masks import DocumentMask
 from app.storage.rows import Generation, Rows, Tombstones, VectorBlock
+from benchmarks.environment import write_result
 
 BLOCK = 50_000
 N_QUERIES = 300
@@ -228,25 +228,12 @@ def rss_mb() -> float:
     return pages * os.sysconf("SC_PAGE_SIZE") / 2**20
 
 
-def machine() -> dict[str, Any]:
-    return {
-        "date": dt.datetime.now(dt.UTC).isoformat(timespec="seconds"),
-        "cpu": platform.processor() or platform.machine(),
-        "cores": os.cpu_count(),
-        "load_1_min": round(os.getloadavg()[0], 2),
-        "python": platform.python_version(),
-        "faiss": faiss.__version__,
-        "numpy": np.__version__,
-    }
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--n", type=int, required=True)
     parser.add_argument("--dim", type=int, default=384)
     parser.add_argument("--embeddings", type=Path)
     parser.add_argument("--folder", type=Path, help="where the index is made; needs n x dim x 2 bytes")
-    parser.add_argument("--output", type=Path, default=Path(__file__).parent / "results")
     arguments = parser.parse_args()
     folder = Path(tempfile.mkdtemp(dir=arguments.folder))
     try:
@@ -254,7 +241,6 @@ def main() -> None:
         process.start()
         process.join()
         result = {
-            "machine": machine(),
             "n": arguments.n,
             "dimensions": arguments.dim,
             "vectors": "mixed from real embeddings" if arguments.embeddings else "mixed from a Gaussian",
@@ -263,9 +249,7 @@ def main() -> None:
         }
     finally:
         shutil.rmtree(folder)
-    arguments.output.mkdir(exist_ok=True)
-    path = arguments.output / f"dense_index_{arguments.n}.json"
-    path.write_text(json.dumps(result, indent=1) + "\n")
+    write_result(f"dense_index_{arguments.n}", result)
     print(json.dumps(result, indent=1))
 
 

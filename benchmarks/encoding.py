@@ -8,11 +8,9 @@ the ratio is the median over the slices. Results go to benchmarks/results/encodi
 """
 
 import argparse
-import datetime as dt
 import gzip
 import json
 import os
-import platform
 import statistics
 import subprocess
 import sys
@@ -29,6 +27,7 @@ import numpy as np
 
 from app.engine.models import find_bi_encoder, load_embedder
 from app.settings import Settings
+from benchmarks.environment import environment, write_result
 
 RESULTS = Path(__file__).parent / "results" / "encoding.json"
 CONTENDERS = ("sentence-transformers", "bifocal")
@@ -160,28 +159,6 @@ def measure(texts: Sequence[str], queries: Sequence[str]) -> dict[str, Any]:
     }
 
 
-def machine() -> dict[str, Any]:
-    model = next(
-        (
-            line.partition(":")[2].strip()
-            for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-            if line.startswith("model name")
-        ),
-        platform.machine(),
-    )
-    return {
-        "cpu": model,
-        "cores": len(os.sched_getaffinity(0)),
-        "load_average_1min": round(os.getloadavg()[0], 1),
-        "python": platform.python_version(),
-        "versions": {
-            name: metadata.version(name)
-            for name in ("openvino", "nncf", "torch", "sentence-transformers", "transformers", "tokenizers")
-        },
-        "date": dt.datetime.now(dt.UTC).date().isoformat(),
-    }
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -195,15 +172,14 @@ def main() -> None:
     if arguments.contend:
         contend(arguments.contend, arguments.request)
         return
-    about = machine()  # before the load is our own
+    about = environment()  # before the load is our own
     folder = arguments.data / "scifact"
     texts, queries = (
         read_texts(folder, "corpus")[: arguments.texts],
         read_texts(folder, "queries")[:N_QUERIES],
     )
-    results = {"command": "python benchmarks/encoding.py", "machine": about, **measure(texts, queries)}
-    RESULTS.parent.mkdir(exist_ok=True)
-    RESULTS.write_text(json.dumps(results, indent=2) + "\n", encoding="utf-8")
+    results = {**measure(texts, queries), **about}
+    write_result("encoding", results)
     print(json.dumps(results, indent=2))
 
 

@@ -5,6 +5,7 @@ import importlib.metadata
 import json
 import os
 import platform
+import sqlite3
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -30,14 +31,18 @@ def environment() -> dict[str, Any]:
             "cores": len(os.sched_getaffinity(0)),
             "memory_gib": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30),
             "system": platform.system(),
-            "load_average": os.getloadavg()[0],
+            "load_average": round(os.getloadavg()[0], 1),
         },
-        "versions": {"python": platform.python_version(), **{name: _version(name) for name in PACKAGES}},
+        "versions": {
+            "python": platform.python_version(),
+            "sqlite": sqlite3.sqlite_version,
+            **{name: _version(name) for name in PACKAGES},
+        },
     }
 
 
 def write_result(name: str, figures: Mapping[str, Any]) -> Path:
-    """benchmarks/results/NAME.json: the figures and the environment at this moment."""
+    """benchmarks/results/NAME.json. The environment is of this moment, unless the figures bring it."""
     RESULTS.mkdir(exist_ok=True)
     path = RESULTS / f"{name}.json"
     path.write_text(json.dumps({**environment(), **figures}, indent=1) + "\n", encoding="utf-8")

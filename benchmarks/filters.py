@@ -12,8 +12,6 @@ Writes benchmarks/results/filters_{n}.json.
 import argparse
 import datetime as dt
 import json
-import os
-import platform
 import sqlite3
 import sys
 import tempfile
@@ -42,6 +40,7 @@ from app.storage.sqlite import SqliteRows
 from app.storage.sqlite.columns import Columns
 from app.storage.sqlite.matching import Memory
 from app.storage.sqlite.metadata import backfill
+from benchmarks.environment import write_result
 
 N_TIMES = 7
 N_WRITTEN = 2_000
@@ -221,13 +220,6 @@ def main() -> None:
         index = index_metadata(path)
         rows = SqliteRows(path)
         result = {
-            "date": dt.date.today().isoformat(),
-            "machine": {"cpu": platform.processor() or platform.machine(), "n_cores": os.cpu_count()},
-            "versions": {
-                "python": platform.python_version(),
-                "sqlite": sqlite3.sqlite_version,
-                "numpy": np.__version__,
-            },
             "n_documents": n,
             "index": index,
             "filters": measure_filters(rows, collection),
@@ -236,8 +228,7 @@ def main() -> None:
             "write_ms_per_document": measure_writes(rows, collection),
         }
         rows.close()
-    written = Path(__file__).parent / "results" / f"filters_{n}.json"
-    written.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
+    write_result(f"filters_{n}", result)
     print(json.dumps(result, indent=2))
 
 

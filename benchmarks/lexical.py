@@ -8,12 +8,9 @@ into benchmarks/results/lexical.json with the machine and the date.
 """
 
 import argparse
-import datetime as dt
 import gzip
 import itertools
 import json
-import os
-import platform
 import resource
 import sys
 import tempfile
@@ -27,12 +24,12 @@ from typing import Any, cast
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import numpy as np
-import tantivy
 
 from app.storage.lexical.committed import Allowed
 from app.storage.lexical.reader import LexicalReader
 from app.storage.lexical.writer import LexicalWriter
 from app.storage.rows import Rows, TextRow, Tombstones
+from benchmarks.environment import environment
 
 RESULTS = Path(__file__).parent / "results" / "lexical.json"
 
@@ -235,10 +232,7 @@ def measure_updates(writer: LexicalWriter, reader: LexicalReader, feed: TextFeed
 def store(name: str, result: object) -> None:
     results = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
     results[name] = {
-        "date": dt.datetime.now(tz=dt.UTC).date().isoformat(),
-        "machine": f"{os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}",
-        "load_average": round(os.getloadavg()[1], 1),
-        "tantivy": tantivy.__version__,
+        **environment(),
         "result": result,
     }
     RESULTS.parent.mkdir(exist_ok=True)
