@@ -254,8 +254,20 @@ class Hit:
 
 
 @dataclass(frozen=True, slots=True)
+class Total:
+    """How many documents a search has as hits, shown or not."""
+
+    n_documents: int
+    is_exact: bool
+    """False: at least so many."""
+
+
+@dataclass(frozen=True, slots=True)
 class SearchResult:
     hits: tuple[Hit, ...]
+    total: Total
+    is_exact: bool
+    """Whether exhaustive search would rank the same; False where an approximate index ranked."""
     n_query_tokens: int
     """0 in lexical search, which does not encode the query."""
     max_query_tokens: int

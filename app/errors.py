@@ -16,6 +16,7 @@ BifocalError
 |-- Conflict
 |   |-- CollectionExists          with other settings
 |   |-- FingerprintMismatch       the collection was made by another model or splitter
+|   |-- RankingChanged            a cursor's earlier pages are no longer the first of the ranking
 |   `-- JobFinished               cannot be cancelled any more
 |-- JobFailed                     a job that a request waited for ended without its result
 |-- Overloaded                    queue full; retry after `retry_after_s`
@@ -98,6 +99,10 @@ class CollectionExists(Conflict):
 
 
 class FingerprintMismatch(Conflict):
+    pass
+
+
+class RankingChanged(Conflict):
     pass
 
 

@@ -44,6 +44,7 @@ KINDS: Mapping[type[errors.BifocalError], Kind] = {
     errors.JobNotFound: Kind(404, "job-not-found", "No such job"),
     errors.CollectionExists: Kind(409, "collection-exists", "Collection exists with other settings"),
     errors.FingerprintMismatch: Kind(409, "fingerprint-mismatch", "Collection was made by another model"),
+    errors.RankingChanged: Kind(409, "ranking-changed", "Ranking changed since the page before"),
     errors.JobFinished: Kind(409, "job-finished", "Job has finished"),
     errors.JobFailed: Kind(409, "job-failed", "Job ended without its result"),
     errors.Overloaded: Kind(503, "overloaded", "Service is busy"),

@@ -1,18 +1,20 @@
 """/v1/collections/{collection}/search"""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Body, Depends, Request, Response
 
 from app.api.bodies import StrictRoute, json_response
+from app.api.paging import cursor_behind, place_of
 from app.api.parameters import CollectionName
 from app.api.permits import search_permit
 from app.api.problems import responses
-from app.api.schemas.searches import AsymmetricRequest, SearchResponse, SymmetricRequest
+from app.api.schemas.searches import AsymmetricRequest, SearchRequest, SearchResponse, SymmetricRequest
 from app.api.state import Parts, parts
-from app.domain import Facet, Fusion
+from app.domain import Facet, Fusion, SearchResult
 from app.filters import Filter, parse_filter
+from app.services.paging import page_behind
 
 router = APIRouter(
     prefix="/v1/collections/{collection}/search",
@@ -77,17 +79,20 @@ def search_asymmetric(
     a word of the query; a finished write is seen by the next search.
     """
     service, condition = parts(request), _condition(body)
-    result = service.search.asymmetric(
-        name,
-        body.query,
-        top_k=body.top_k,
-        passages_per_hit=body.passages_per_hit,
-        truncate=body.truncate,
-        mode=body.mode,
-        fusion=None if body.fusion is None else Fusion(body.fusion.method, body.fusion.dense_weight),
-        condition=condition,
-    )
-    return json_response(SearchResponse.of(result, _facets(service, name, body, condition)))
+
+    def search(top_k: int) -> SearchResult:
+        return service.search.asymmetric(
+            name,
+            body.query,
+            top_k=top_k,
+            passages_per_hit=body.passages_per_hit,
+            truncate=body.truncate,
+            mode=body.mode,
+            fusion=None if body.fusion is None else Fusion(body.fusion.method, body.fusion.dense_weight),
+            condition=condition,
+        )
+
+    return _answer(service, name, body, search, condition)
 
 
 @router.post(
@@ -108,19 +113,34 @@ def search_symmetric(
     Give a text, or the id of a document of the collection, which is then not among its own hits.
     """
     service, condition = parts(request), _condition(body)
-    result = service.search.symmetric(
-        name, text=body.text, document_id=body.document_id, top_k=body.top_k, condition=condition
+
+    def search(top_k: int) -> SearchResult:
+        return service.search.symmetric(
+            name, text=body.text, document_id=body.document_id, top_k=top_k, condition=condition
+        )
+
+    return _answer(service, name, body, search, condition)
+
+
+def _answer(
+    service: Parts,
+    name: str,
+    body: SearchRequest,
+    search: Callable[[int], SearchResult],
+    condition: Filter | None,
+) -> Response:
+    page = page_behind(place_of(name, body), search, size=body.top_k)
+    facets = _facets(service, name, body, condition)
+    return json_response(
+        SearchResponse.of(page.result, facets, next_cursor=cursor_behind(page.next_place, name, body))
     )
-    return json_response(SearchResponse.of(result, _facets(service, name, body, condition)))
 
 
-def _condition(body: AsymmetricRequest | SymmetricRequest) -> Filter | None:
+def _condition(body: SearchRequest) -> Filter | None:
     return None if body.filter is None else parse_filter(body.filter)
 
 
-def _facets(
-    service: Parts, name: str, body: AsymmetricRequest | SymmetricRequest, condition: Filter | None
-) -> Mapping[str, Facet]:
+def _facets(service: Parts, name: str, body: SearchRequest, condition: Filter | None) -> Mapping[str, Facet]:
     if not body.facets:
         return {}
     collection = service.rows.collection(name)

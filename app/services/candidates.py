@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from app.domain import Collection, Fusion, Mode
+from app.domain import Collection, Fusion, Mode, Total
 from app.engine.fusion import convex_combination, reciprocal_rank_fusion
 from app.storage.index import Candidates, Index
 from app.storage.rows import Keys
@@ -45,7 +45,10 @@ class Retrieved:
     """Best first, the first `top_k` and whoever ties with the last of them. `keys` are the documents' own."""
     passages: Scored
     """All that were looked at, best first."""
+    total: Total | None
+    """None: all documents that there are."""
     generation: int
+    is_exact: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +62,7 @@ class Legs:
     is_complete: bool
     """Nothing was left out."""
     generation: int
+    is_exact: bool
 
 
 class Retriever:
@@ -101,12 +105,24 @@ class Retriever:
             passages = self._with_scores(_joined(passages, new))
             documents = self._with_scores(_joined(documents, _documents_of(new)))
             ranked = _best_first(documents)
-            is_settled = len(ranked.keys) >= top_k and (
-                ranked.score[top_k - 1] > self._score_of_unseen(documents, legs) or depth >= MAX_DEPTH
+            is_settled = legs.is_complete or (
+                len(ranked.keys) >= top_k and ranked.score[top_k - 1] > self._score_of_unseen(documents, legs)
             )
-            if legs.is_complete or is_settled:
-                return Retrieved(_with_ties(ranked, top_k), _best_first(passages), legs.generation)
+            if is_settled or (len(ranked.keys) >= top_k and depth >= MAX_DEPTH):
+                return Retrieved(
+                    documents=_with_ties(ranked, top_k),
+                    passages=_best_first(passages),
+                    total=self._total(len(ranked.keys), legs),
+                    generation=legs.generation,
+                    is_exact=legs.is_exact and is_settled,
+                )
             depth *= DEEPER
+
+    def _total(self, n_found: int, legs: Legs) -> Total | None:
+        """Meaning has something to say of every document, words only of those that have one of them."""
+        if legs.is_complete or self._mode == "lexical":
+            return Total(n_found, is_exact=legs.is_complete)
+        return None
 
     def _legs(self, depth: int, among: Keys | None) -> Legs:
         collection, vector = self._collection, self._vector
@@ -124,6 +140,7 @@ class Retriever:
                 least_lexical=_least(words, depth),
                 is_complete=len(words.keys) < depth,
                 generation=words.generation,
+                is_exact=words.is_exact,
             )
         cosines = dense.scores.astype(np.float64).round(DECIMALS)
         return Legs(
@@ -132,6 +149,7 @@ class Retriever:
             least_lexical=np.nan if words is None else _least(words, depth),
             is_complete=len(dense.keys) < depth,
             generation=dense.generation,
+            is_exact=dense.is_exact and (words is None or words.is_exact),
         )
 
     def _both(self, dense: Candidates, cosines: Floats, words: Candidates | None) -> Scored:

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from app.domain import Collection, Fusion, Hit, Mode, PassageHit, SearchResult, StoredPassage
+from app.domain import Collection, Fusion, Hit, Mode, PassageHit, SearchResult, StoredPassage, Total
 from app.engine.embedder import Embedder, Embeddings
 from app.engine.inputs import is_blank
 from app.errors import BlankText, FingerprintMismatch, TextTooLong
@@ -38,7 +38,9 @@ class _Query:
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Ranking:
     hits: tuple[Hit, ...]
+    total: Total
     generation: int
+    is_exact: bool
     is_stale: bool
     """A document was deleted or replaced between index and rows."""
 
@@ -88,8 +90,9 @@ class Search:
         def rank(among: Keys | None) -> _Ranking:
             retrieved = retriever.retrieve(top_k, among=among)
             timer.lap("retrieve")
+            total = retrieved.total or self._all_documents(collection, among)
             ranking = self._passage_hits(
-                retrieved, top_k=top_k, passages_per_hit=passages_per_hit, is_fused=mode == "hybrid"
+                retrieved, total, top_k=top_k, passages_per_hit=passages_per_hit, is_fused=mode == "hybrid"
             )
             timer.lap("fetch")
             return ranking
@@ -134,7 +137,8 @@ class Search:
             wanted = top_k + (excluded is not None)
             candidates = self._nearest_documents(collection, encoded.vector, top_k=wanted, among=among)
             timer.lap("retrieve")
-            ranking = self._document_hits(candidates, top_k=top_k, excluded=excluded)
+            total = self._all_documents(collection, among, excluded=excluded)
+            ranking = self._document_hits(candidates, total, top_k=top_k, excluded=excluded)
             timer.lap("fetch")
             return ranking
 
@@ -183,6 +187,15 @@ class Search:
 
         return rank_among
 
+    def _all_documents(
+        self, collection: Collection, among: Keys | None, *, excluded: int | None = None
+    ) -> Total:
+        """That are let through, without the excluded one."""
+        if among is None:
+            n_documents = self._rows.collection_stats(collection.key).n_documents
+            return Total(n_documents - (excluded is not None), is_exact=True)
+        return Total(len(among) - (excluded in among), is_exact=True)
+
     def _nearest_documents(
         self, collection: Collection, vector: Vector | None, *, top_k: int, among: Keys | None
     ) -> Candidates:
@@ -198,7 +211,7 @@ class Search:
             depth *= 4
 
     def _passage_hits(
-        self, retrieved: Retrieved, *, top_k: int, passages_per_hit: int, is_fused: bool
+        self, retrieved: Retrieved, total: Total, *, top_k: int, passages_per_hit: int, is_fused: bool
     ) -> _Ranking:
         documents, passages = retrieved.documents, retrieved.passages
         places: dict[int, list[int]] = {key: [] for key in documents.keys.tolist()}
@@ -229,9 +242,17 @@ class Search:
                         passages=tuple(hit for _, hit in shown),
                     )
                 )
-        return _Ranking(_in_order(hits)[:top_k], retrieved.generation, is_stale=len(hits) < len(places))
+        return _Ranking(
+            hits=_in_order(hits)[:top_k],
+            total=total,
+            generation=retrieved.generation,
+            is_exact=retrieved.is_exact,
+            is_stale=len(hits) < len(places),
+        )
 
-    def _document_hits(self, found: Candidates, *, top_k: int, excluded: int | None) -> _Ranking:
+    def _document_hits(
+        self, found: Candidates, total: Total, *, top_k: int, excluded: int | None
+    ) -> _Ranking:
         places = {key: place for place, key in enumerate(found.keys.tolist())}
         keys = [key for key in found.keys.tolist() if key != excluded]
         keys = keys[: _n_with_ties([places[key] for key in keys], found, top_k)]
@@ -247,11 +268,19 @@ class Search:
             for key in keys
             if key in heads
         ]
-        return _Ranking(_in_order(hits)[:top_k], found.generation, is_stale=len(hits) < len(keys))
+        return _Ranking(
+            hits=_in_order(hits)[:top_k],
+            total=total,
+            generation=found.generation,
+            is_exact=found.is_exact,
+            is_stale=len(hits) < len(keys),
+        )
 
     def _result(self, query: _Query, ranking: _Ranking, timer: "_Timer") -> SearchResult:
         return SearchResult(
             hits=ranking.hits,
+            total=ranking.total,
+            is_exact=ranking.is_exact,
             n_query_tokens=query.n_tokens,
             max_query_tokens=self._embedder.description.max_tokens,
             query_truncated=query.truncated,

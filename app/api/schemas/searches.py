@@ -1,7 +1,7 @@
 """Queries and hits."""
 
 from collections.abc import Mapping
-from typing import Literal, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -9,12 +9,21 @@ from app.api.schemas import RequestBody, ResponseBody
 from app.api.schemas.documents import Metadata
 from app.api.schemas.filters import FacetLimit, FacetNames, FacetResponse, FilterJson
 from app.domain import Facet, Fusion, Mode, SearchResult
+from app.services.paging import MAX_REACH
 
 MAX_QUERY_CHARS = 100_000
 """Seconds of encoding at most."""
 MAX_TOP_K = 1_000
 MAX_PASSAGES_PER_HIT = 20
 DEFAULT_FUSION = Fusion()
+SearchCursor = Annotated[
+    str | None,
+    Field(
+        max_length=4096,
+        description="`next_cursor` of the page before, with the other fields as they were; `top_k` is the "
+        "size of the page and may differ.",
+    ),
+]
 BM25 = "BM25, 0 or more, unbounded; 0 where no word of the query was found among the best by words."
 COSINE = "Cosine, -1 to 1; greater is nearer. Comparable within one collection, whatever top_k is."
 
@@ -33,6 +42,7 @@ class FusionRequest(RequestBody):
 class AsymmetricRequest(RequestBody):
     query: str = Field(max_length=MAX_QUERY_CHARS, description="A question or a few words. Never parsed.")
     top_k: int = Field(10, ge=1, le=MAX_TOP_K, description="Most documents to return.")
+    cursor: SearchCursor = None
     passages_per_hit: int = Field(
         3, ge=1, le=MAX_PASSAGES_PER_HIT, description="Most passages to show of each document."
     )
@@ -63,6 +73,7 @@ class SymmetricRequest(RequestBody):
         None, max_length=512, description="A document of the collection instead; it is not among its hits."
     )
     top_k: int = Field(10, ge=1, le=MAX_TOP_K, description="Most documents to return.")
+    cursor: SearchCursor = None
     filter: FilterJson | None = None
     facets: FacetNames = Field(default_factory=list)
     facet_limit: FacetLimit = 10
@@ -72,6 +83,9 @@ class SymmetricRequest(RequestBody):
         if (self.text is None) == (self.document_id is None):
             raise ValueError("give exactly one of text and document_id")
         return self
+
+
+SearchRequest = AsymmetricRequest | SymmetricRequest
 
 
 class PassageHitResponse(ResponseBody):
@@ -115,8 +129,21 @@ class QueryResponse(ResponseBody):
     n_windows: int = Field(description="Pieces in which it was encoded.")
 
 
+class TotalResponse(ResponseBody):
+    n_documents: int = Field(description="Documents that are hits, on this page or not.")
+    is_exact: bool = Field(description="False: `n_documents` is a lower bound.")
+
+
 class SearchResponse(ResponseBody):
     hits: list[HitResponse] = Field(description="By descending score, equal ones by document id.")
+    total: TotalResponse
+    next_cursor: str | None = Field(
+        description="Give it as `cursor` for the next page. Null on the last page, and behind the "
+        f"first {MAX_REACH:,} hits, where paging ends."
+    )
+    is_exact: bool = Field(
+        description="Whether exhaustive search would rank the same; false where an approximate index ranked."
+    )
     facets: dict[str, FacetResponse] = Field(
         description="By field: how many documents that satisfy the filter, hits or not, hold each value."
     )
@@ -128,9 +155,12 @@ class SearchResponse(ResponseBody):
     )
 
     @classmethod
-    def of(cls, result: SearchResult, facets: Mapping[str, Facet]) -> Self:
+    def of(cls, result: SearchResult, facets: Mapping[str, Facet], *, next_cursor: str | None) -> Self:
         return cls(
             hits=[HitResponse.model_validate(hit) for hit in result.hits],
+            total=TotalResponse.model_validate(result.total),
+            next_cursor=next_cursor,
+            is_exact=result.is_exact,
             facets={name: FacetResponse.of(facet) for name, facet in facets.items()},
             query=QueryResponse(
                 n_tokens=result.n_query_tokens,
