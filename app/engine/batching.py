@@ -1,72 +1,64 @@
 """One owner runs a model; calls that wait at the same time share its batches.
 
-A call of up to `max_queue` texts is interactive: all its texts wait at once, and together with those of other
-interactive calls they may number at most `max_queue`. A larger call is bulk: its batches line up one at a
-time behind whoever waits, so it neither fills the queue nor keeps others waiting longer than a batch or two.
+Two ways to call it. `encode`: a call of up to `max_queue` texts is interactive: all its texts wait at once,
+and together with those of other interactive calls they may number at most `max_queue`. A larger call is bulk:
+its batches line up one at a time behind whoever waits, so it neither fills the queue nor keeps others waiting
+longer than a batch or two. `in_turns`: every call lines up like that, as many as `max_queue` at a time; for
+models whose calls are many texts each.
 """
 
 import threading
+import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 from concurrent.futures import Future
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import Generic, TypeVar
 
-import numpy as np
-from numpy.typing import NDArray
-
-from app.engine.tokenizer import Ids
+from app.engine.shapes import cut_batches, cut_batches_in_order, padded_length
 from app.errors import ModelUnavailable, Overloaded
 
-Vectors = NDArray[np.float32]
-Forward = Callable[[NDArray[np.int64], NDArray[np.int64]], Vectors]
-"""(ids (n, t), mask (n, t) with 1 for a token and 0 for padding) -> vectors (n, d)."""
+S = TypeVar("S", bound=Sized)
+"""A sequence of tokens; its length is their number."""
+R = TypeVar("R")
+"""What the model says of one sequence."""
 
-SHORT_STEP, LONG_STEP, SHORT_LENGTH = 16, 32, 128
-"""Lengths are rounded up to few values, because runtimes keep prepared code and memory for every shape seen:
-to multiples of 16 up to 128 and of 32 above, 12 lengths up to 256."""
+Compute = Callable[[Sequence[S]], Sequence[R]]
+"""One batch: sequences to results, in their order."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Call:
-    """A call of `encode`, or one batch's worth of it."""
+class _Call(Generic[S, R]):
+    """A call, or one batch's worth of it."""
 
-    sequences: Sequence[Ids]
+    sequences: Sequence[S]
     is_interactive: bool
-    vectors: Future[Vectors] = field(default_factory=Future)
+    results: Future[Sequence[R]] = field(default_factory=Future)
 
 
-class BatchingOwner:
-    """Runs a network in threads of its own. Safe to call from any thread.
+class BatchingOwner(Generic[S, R]):
+    """Runs a model in threads of its own. Safe to call from any thread.
 
     Args:
-        forward: the network; only ever called from the owner's threads.
+        compute: one batch; only ever called from the owner's threads.
         n_lanes: threads, and so batches computed at the same time.
-        pad_id: token id that fills up short sequences.
-        max_tokens: of one sequence; padding never goes beyond.
-        max_batch_tokens: of one call of the network, padding counted; a single sequence may be longer.
-        max_queue: texts of interactive calls that may wait.
+        max_batch_tokens: of one call of `compute`, padding counted; a single sequence may be longer.
+        max_queue: texts of interactive calls that may wait, and calls that may take turns.
     """
 
     def __init__(
-        self,
-        forward: Forward,
-        *,
-        n_lanes: int,
-        dimensions: int,
-        pad_id: int,
-        max_tokens: int,
-        max_batch_tokens: int,
-        max_queue: int,
+        self, compute: Compute[S, R], *, n_lanes: int, max_batch_tokens: int, max_queue: int
     ) -> None:
-        self._forward = forward
-        self._dimensions = dimensions
-        self._pad_id = pad_id
-        self._max_tokens = max_tokens
+        self._compute = compute
         self._max_batch_tokens = max_batch_tokens
         self._max_queue = max_queue
-        self._waiting: deque[_Call] = deque()
+        self._waiting: deque[_Call[S, R]] = deque()
         self._n_waiting = 0
         self._n_bulk = 0
+        self._n_taking_turns = 0
+        self._n_idle = 0
+        """Lanes that wait for work."""
         self._closed = False
         self._changed = threading.Condition()
         self._lanes = [
@@ -75,8 +67,8 @@ class BatchingOwner:
         for lane in self._lanes:
             lane.start()
 
-    def encode(self, sequences: Sequence[Ids]) -> Vectors:
-        """Vectors (n, d) of the sequences, in their order. Blocks until they are there.
+    def encode(self, sequences: Sequence[S]) -> list[R]:
+        """Results of the sequences, in their order. Blocks until they are there.
 
         Raises:
             Overloaded: too many others wait already; nothing was done.
@@ -86,16 +78,53 @@ class BatchingOwner:
         batches = list(cut_batches(lengths, max_batch_tokens=self._max_batch_tokens))
         if len(sequences) <= self._max_queue:
             parts = [[sequences[i] for i in rows] for rows in batches]
-            return self._gather(len(sequences), zip(batches, self._enqueue(parts), strict=True))
+            return _gathered(len(sequences), zip(batches, self._enqueue(parts), strict=True))
         with self._changed:
             if self._n_bulk:
                 raise Overloaded("another large batch is being encoded; wait for it or send fewer texts")
             self._n_bulk += 1
         try:
-            return self._gather(len(sequences), self._one_after_another(sequences, batches))
+            return _gathered(len(sequences), self._one_after_another(sequences, batches))
         finally:
             with self._changed:
                 self._n_bulk -= 1
+
+    def in_turns(self, sequences: Sequence[S]) -> list[R]:
+        """As `encode`, a batch at a time, however many sequences there are.
+
+        Raises:
+            Overloaded: `max_queue` other calls take turns already.
+            ModelUnavailable: closed.
+        """
+        lengths = [len(s) for s in sequences]
+        with self._turn():
+            batches = list(cut_batches(lengths, max_batch_tokens=self._max_batch_tokens // 2))
+            return _gathered(len(sequences), self._one_after_another(sequences, batches))
+
+    def until(self, sequences: Sequence[S], *, deadline: float) -> list[R | None]:
+        """As `in_turns`, first sequences first, until `deadline` of `time.monotonic`.
+
+        None for those that were not computed by then. What a lane computes at the deadline is waited for no
+        longer, and what has not begun is not computed.
+        """
+        lengths = [len(s) for s in sequences]
+        results: list[R | None] = [None] * len(sequences)
+        if time.monotonic() >= deadline:
+            return results
+        with self._turn():
+            batches = cut_batches_in_order(lengths, max_batch_tokens=self._max_batch_tokens // 4)
+            running: deque[tuple[list[int], Future[Sequence[R]]]] = deque()
+            for rows, part in self._one_after_another(sequences, batches, running):
+                try:
+                    found = part.result(max(0.0, deadline - time.monotonic()))
+                except TimeoutError:
+                    running.appendleft((rows, part))
+                    break
+                _put(results, rows, found)
+            for rows, part in running:
+                if not part.cancel() and part.done():
+                    _put(results, rows, part.result())
+        return results
 
     def close(self) -> None:
         """Finish what waits, refuse what comes, end the threads."""
@@ -105,25 +134,35 @@ class BatchingOwner:
         for lane in self._lanes:
             lane.join()
 
-    def _gather(self, n: int, parts: Iterable[tuple[list[int], Future[Vectors]]]) -> Vectors:
-        vectors = np.empty((n, self._dimensions), dtype=np.float32)
-        for rows, part in parts:
-            vectors[rows] = part.result()
-        return vectors
+    @contextmanager
+    def _turn(self) -> Iterator[None]:
+        with self._changed:
+            if self._n_taking_turns >= self._max_queue:
+                raise Overloaded(f"{self._n_taking_turns} requests use the model already, no more may")
+            self._n_taking_turns += 1
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._n_taking_turns -= 1
 
     def _one_after_another(
-        self, sequences: Sequence[Ids], batches: Sequence[list[int]]
-    ) -> Iterator[tuple[list[int], Future[Vectors]]]:
+        self,
+        sequences: Sequence[S],
+        batches: Iterable[list[int]],
+        running: deque[tuple[list[int], Future[Sequence[R]]]] | None = None,
+    ) -> Iterator[tuple[list[int], Future[Sequence[R]]]]:
         """All lanes compute a batch while one more waits, so that none idles in between."""
-        running: deque[tuple[list[int], Future[Vectors]]] = deque()
+        running = deque() if running is None else running
         for rows in batches:
             running.append((rows, self._enqueue_bulk([sequences[i] for i in rows])))
             if len(running) > len(self._lanes):
                 yield running.popleft()
-        yield from running
+        while running:
+            yield running.popleft()
 
-    def _enqueue(self, parts: Sequence[Sequence[Ids]]) -> list[Future[Vectors]]:
-        calls = [_Call(part, is_interactive=True) for part in parts]
+    def _enqueue(self, parts: Sequence[Sequence[S]]) -> list[Future[Sequence[R]]]:
+        calls: list[_Call[S, R]] = [_Call(part, is_interactive=True) for part in parts]
         n = sum(len(part) for part in parts)
         with self._changed:
             self._refuse_if_closed()
@@ -134,15 +173,15 @@ class BatchingOwner:
             self._n_waiting += n
             self._waiting += calls
             self._changed.notify(len(calls))
-        return [call.vectors for call in calls]
+        return [call.results for call in calls]
 
-    def _enqueue_bulk(self, sequences: Sequence[Ids]) -> Future[Vectors]:
-        call = _Call(sequences, is_interactive=False)
+    def _enqueue_bulk(self, sequences: Sequence[S]) -> Future[Sequence[R]]:
+        call: _Call[S, R] = _Call(sequences, is_interactive=False)
         with self._changed:
             self._refuse_if_closed()
             self._waiting.append(call)
             self._changed.notify()
-        return call.vectors
+        return call.results
 
     def _refuse_if_closed(self) -> None:
         if self._closed:
@@ -150,80 +189,62 @@ class BatchingOwner:
 
     def _run(self) -> None:
         while calls := self._next_calls():
+            calls = [call for call in calls if call.results.set_running_or_notify_cancel()]
             try:
                 self._answer(calls)
             except Exception:  # noqa: BLE001  whatever it is belongs to one of the calls: find out whose
                 for call in calls:
                     self._answer_alone(call)
 
-    def _next_calls(self) -> list[_Call]:
-        """Take the calls that wait, as many as fit into one batch; block for the first. Empty: closed."""
+    def _next_calls(self) -> list[_Call[S, R]]:
+        """Take the calls that wait, as many as fit into one batch; block for the first. Empty: closed.
+
+        A lane that could share with an idle one takes a single call.
+        """
         with self._changed:
+            self._n_idle += 1
             self._changed.wait_for(lambda: self._waiting or self._closed)
-            calls: list[_Call] = []
+            self._n_idle -= 1
+            calls: list[_Call[S, R]] = []
             n_tokens = 0
             while self._waiting:
                 n_tokens += sum(padded_length(len(s)) for s in self._waiting[0].sequences)
-                if calls and n_tokens > self._max_batch_tokens:
+                if calls and (self._n_idle or n_tokens > self._max_batch_tokens):
                     break
                 call = self._waiting.popleft()
                 self._n_waiting -= len(call.sequences) if call.is_interactive else 0
                 calls.append(call)
             return calls
 
-    def _answer(self, calls: Sequence[_Call]) -> None:
-        vectors = self._compute([s for call in calls for s in call.sequences])
+    def _answer(self, calls: Sequence[_Call[S, R]]) -> None:
+        """Nothing is handed out before everything is computed."""
+        sequences = [s for call in calls for s in call.sequences]
+        computed: list[tuple[list[int], Sequence[R]]] = [
+            (rows, self._compute([sequences[i] for i in rows]))
+            for rows in cut_batches([len(s) for s in sequences], max_batch_tokens=self._max_batch_tokens)
+        ]
+        results: list[R | None] = [None] * len(sequences)
+        for rows, found in computed:
+            _put(results, rows, found)
         start = 0
         for call in calls:
-            call.vectors.set_result(vectors[start : start + len(call.sequences)])
+            call.results.set_result(results[start : start + len(call.sequences)])  # type: ignore[arg-type]
             start += len(call.sequences)
 
-    def _answer_alone(self, call: _Call) -> None:
+    def _answer_alone(self, call: _Call[S, R]) -> None:
         try:
             self._answer([call])
         except Exception as error:  # noqa: BLE001  handed to the caller
-            call.vectors.set_exception(error)
-
-    def _compute(self, sequences: Sequence[Ids]) -> Vectors:
-        vectors = np.empty((len(sequences), self._dimensions), dtype=np.float32)
-        for rows in cut_batches([len(s) for s in sequences], max_batch_tokens=self._max_batch_tokens):
-            vectors[rows] = self._forward(*self._pad([sequences[i] for i in rows]))
-        return vectors
-
-    def _pad(self, sequences: Sequence[Ids]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Ids and mask (n, t) of sequences, t the padded length of the longest."""
-        length = min(padded_length(max(len(s) for s in sequences)), self._max_tokens)
-        ids = np.full((len(sequences), length), self._pad_id, dtype=np.int64)
-        mask = np.zeros_like(ids)
-        for row, sequence in enumerate(sequences):
-            ids[row, : len(sequence)] = sequence
-            mask[row, : len(sequence)] = 1
-        return ids, mask
+            call.results.set_exception(error)
 
 
-def padded_length(n_tokens: int) -> int:
-    """
-    >>> [padded_length(n) for n in (1, 16, 17, 128, 129, 256)]
-    [16, 16, 32, 128, 160, 256]
-    """
-    step = SHORT_STEP if n_tokens <= SHORT_LENGTH else LONG_STEP
-    return -(-n_tokens // step) * step
+def _gathered(n: int, parts: Iterable[tuple[list[int], Future[Sequence[R]]]]) -> list[R]:
+    results: list[R | None] = [None] * n
+    for rows, part in parts:
+        _put(results, rows, part.result())
+    return results  # type: ignore[return-value]  # every place was filled
 
 
-def cut_batches(lengths: Sequence[int], *, max_batch_tokens: int) -> Iterator[list[int]]:
-    """Group sequences of similar length into batches of at most max_batch_tokens, padding counted.
-
-    Yields the positions of each batch's sequences, longest first. A sequence of less than half the batch's
-    length begins a new batch: padding it would cost more than another call of the network.
-    """
-    rows: list[int] = []
-    length = 0
-    for i in sorted(range(len(lengths)), key=lambda i: -lengths[i]):
-        own = padded_length(lengths[i])
-        if rows and ((len(rows) + 1) * length > max_batch_tokens or 2 * own < length):
-            yield rows
-            rows = []
-        length = own if not rows else length
-        rows.append(i)
-    if rows:
-        yield rows
+def _put(results: list[R | None], rows: Sequence[int], found: Sequence[R]) -> None:
+    for row, result in zip(rows, found, strict=True):
+        results[row] = result

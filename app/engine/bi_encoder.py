@@ -1,7 +1,6 @@
 """The one `Embedder`: token accounting, batching and checks around whichever runtime runs the network."""
 
 from collections.abc import Sequence
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,21 +9,11 @@ from app.engine.batching import BatchingOwner
 from app.engine.embedder import EmbedderDescription, Embeddings
 from app.engine.inputs import encoder_inputs
 from app.engine.model_files import BiEncoderFiles
-from app.engine.tokenizer import Tokenizer
+from app.engine.network import Network
+from app.engine.shapes import padded
+from app.engine.tokenizer import Ids, Tokenizer
 from app.errors import BadVector
 from app.settings import Settings
-
-
-class Network(Protocol):
-    """A bi-encoder's network in some runtime."""
-
-    runtime: str
-    """With number format and version."""
-    n_lanes: int
-    """Threads that may call `forward` at the same time."""
-
-    def forward(self, ids: NDArray[np.int64], mask: NDArray[np.int64]) -> NDArray[np.float32]:
-        """Pooled vectors (n, d), each of length 1, of ids and mask (n, t)."""
 
 
 class BiEncoder:
@@ -46,12 +35,10 @@ class BiEncoder:
             runtime=network.runtime,
             parts=files.parts,
         )
-        self._owner = BatchingOwner(
-            network.forward,
+        self._network = network
+        self._owner: BatchingOwner[Ids, NDArray[np.float32]] = BatchingOwner(
+            self._compute,
             n_lanes=network.n_lanes,
-            dimensions=files.dimensions,
-            pad_id=files.pad_id,
-            max_tokens=files.max_tokens,
             max_batch_tokens=settings.max_batch_tokens,
             max_queue=settings.max_queue,
         )
@@ -82,9 +69,15 @@ class BiEncoder:
             max_tokens=self._files.max_tokens,
             truncate=truncate,
         )
-        vectors = self._owner.encode(inputs.sequences)
+        rows = self._owner.encode(inputs.sequences)
+        vectors = np.array(rows, dtype=np.float32).reshape(len(rows), self._files.dimensions)
         _check(vectors)
         return Embeddings(vectors, inputs.n_tokens, inputs.truncated, inputs.unknown_share)
+
+    def _compute(self, sequences: Sequence[Ids]) -> list[NDArray[np.float32]]:
+        """Pooled vectors (d,), each of length 1."""
+        ids, mask = padded(sequences, pad_id=self._files.pad_id, max_tokens=self._files.max_tokens)
+        return list(self._network.forward(ids, mask)[0])
 
 
 def _check(vectors: NDArray[np.float32]) -> None:

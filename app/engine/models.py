@@ -3,10 +3,11 @@
 import importlib.util
 import logging
 
-from app.engine.bi_encoder import BiEncoder, Network
+from app.engine.bi_encoder import BiEncoder
 from app.engine.compiled import PREPARE, compiled_folder, read_manifest
 from app.engine.embedder import Embedder
 from app.engine.model_files import BiEncoderFiles, find_bi_encoder
+from app.engine.network import Network
 from app.engine.tokenizer import Tokenizer
 from app.errors import ModelUnavailable
 from app.settings import Settings

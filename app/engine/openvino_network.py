@@ -1,6 +1,7 @@
 """The compiled network, run by OpenVINO. Imports neither torch nor transformers."""
 
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +19,7 @@ SHAPES_KEPT = 256
 
 
 class OpenVinoNetwork:
-    """Implements `app.engine.bi_encoder.Network`.
+    """Implements `app.engine.network.Network`.
 
     Several batches on one thread each rather than one batch on all threads: threads that share a batch wait
     for each other at every layer. Measured while other processes kept both cores busy: 43 instead of 27
@@ -28,12 +29,13 @@ class OpenVinoNetwork:
     Args:
         folder: of the compiled model.
         threads: 0 means all cores.
+        precision: of its weights and most of its activations, as the manifest says.
 
     Raises:
         ModelUnavailable: this processor or this version of OpenVINO cannot run it.
     """
 
-    def __init__(self, folder: Path, *, threads: int) -> None:
+    def __init__(self, folder: Path, *, threads: int, precision: str = "int8") -> None:
         threads = threads or available_cores()
         self.n_lanes = min(threads, MAX_LANES)
         options = {
@@ -48,16 +50,16 @@ class OpenVinoNetwork:
         except RuntimeError as error:
             raise ModelUnavailable(f"OpenVINO cannot run the model in {folder}: {error}") from error
         self._local = threading.local()
-        self.runtime = f"openvino-int8 {openvino.__version__.partition('-')[0]}"
+        self.runtime = f"openvino-{precision} {openvino.__version__.partition('-')[0]}"
         # Seen once with OpenVINO 2026.4 and not again: two threads stood still while making their first
         # tensors. The first one is made here, before there are threads; that this prevents it is a guess.
-        self.forward(np.zeros((1, 16), dtype=np.int64), np.ones((1, 16), dtype=np.int64))
+        tokens = np.ones((1, 16), dtype=np.int64)
+        self.forward(np.zeros_like(tokens), tokens, *[np.zeros_like(tokens)] * (len(self._model.inputs) - 2))
 
-    def forward(self, ids: NDArray[np.int64], mask: NDArray[np.int64]) -> NDArray[np.float32]:
+    def forward(self, *inputs: NDArray[np.int64]) -> Sequence[NDArray[np.float32]]:
         request = self._request_of_this_thread()
-        request.infer([ids, mask], share_inputs=True)
-        vectors: NDArray[np.float32] = request.get_output_tensor(0).data.copy()
-        return vectors
+        request.infer(list(inputs), share_inputs=True)
+        return [tensor.data.copy() for tensor in request.output_tensors]
 
     def _request_of_this_thread(self) -> openvino.InferRequest:
         if not hasattr(self._local, "request"):

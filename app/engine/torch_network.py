@@ -1,5 +1,7 @@
 """The network as published, run by PyTorch through sentence-transformers: the fallback, and the reference."""
 
+from collections.abc import Sequence
+
 import numpy as np
 import torch
 from numpy.typing import NDArray
@@ -9,7 +11,7 @@ from app.engine.model_files import BiEncoderFiles
 
 
 class TorchNetwork:
-    """Implements `app.engine.bi_encoder.Network`. Importing this module imports torch.
+    """Implements `app.engine.network.Network`. Importing this module imports torch.
 
     Args:
         files: of the model.
@@ -30,9 +32,10 @@ class TorchNetwork:
         ).eval()
         self.runtime = f"torch-float32 {torch.__version__}"
 
-    def forward(self, ids: NDArray[np.int64], mask: NDArray[np.int64]) -> NDArray[np.float32]:
+    def forward(self, *inputs: NDArray[np.int64]) -> Sequence[NDArray[np.float32]]:
+        ids, mask = inputs
         features = {"input_ids": torch.from_numpy(ids), "attention_mask": torch.from_numpy(mask)}
         with torch.inference_mode():
             pooled = self._model(features)["sentence_embedding"]  # (n, d)
             vectors: NDArray[np.float32] = torch.nn.functional.normalize(pooled, dim=1).numpy()
-        return vectors
+        return [vectors]

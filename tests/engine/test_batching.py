@@ -1,16 +1,18 @@
 """The owner of a model under concurrent calls, with a network that can be held and told to fail."""
 
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from numpy.typing import NDArray
 
-from app.engine.batching import BatchingOwner, cut_batches, padded_length
+from app.engine.batching import BatchingOwner
+from app.engine.shapes import cut_batches, cut_batches_in_order, padded, padded_length
 from app.engine.tokenizer import Ids
 from app.errors import ModelUnavailable, Overloaded
 
@@ -18,6 +20,10 @@ PATIENCE_S = 30
 """Until a test that hangs fails; no test takes nearly as long."""
 POISON = 666
 MAX_QUEUE = 8
+
+
+Sums = tuple[float, float]
+Owner = BatchingOwner[Ids, Sums]
 
 
 class SummingNetwork:
@@ -29,21 +35,22 @@ class SummingNetwork:
         self.begun = threading.Semaphore(0)
         self.shapes: list[tuple[int, ...]] = []
 
-    def forward(self, ids: NDArray[np.int64], mask: NDArray[np.int64]) -> NDArray[np.float32]:
+    def compute(self, sequences: Sequence[Ids]) -> list[Sums]:
+        ids, mask = padded(sequences, pad_id=0, max_tokens=100)
         self.shapes.append(ids.shape)
         self.begun.release()
         assert self.open.wait(PATIENCE_S)
         if (ids == POISON).any():
             raise ArithmeticError("poisoned")
-        return np.stack([(ids * mask).sum(axis=1), mask.sum(axis=1)], axis=1).astype(np.float32)
+        return [(float(total), float(n)) for total, n in zip((ids * mask).sum(1), mask.sum(1), strict=True)]
 
 
 def sequence(*ids: int) -> Ids:
     return np.array(ids, dtype=np.int32)
 
 
-def expected(sequences: Sequence[Ids]) -> list[list[float]]:
-    return [[float(s.sum()), float(len(s))] for s in sequences]
+def expected(sequences: Sequence[Ids]) -> list[Sums]:
+    return [(float(s.sum()), float(len(s))) for s in sequences]
 
 
 @pytest.fixture
@@ -52,34 +59,29 @@ def network() -> SummingNetwork:
 
 
 @pytest.fixture
-def owner(network: SummingNetwork) -> Iterator[BatchingOwner]:
+def owner(network: SummingNetwork) -> Iterator[Owner]:
     made = make_owner(network)
     yield made
     network.open.set()
     made.close()
 
 
-def make_owner(network: SummingNetwork, *, n_lanes: int = 1, max_batch_tokens: int = 128) -> BatchingOwner:
-    return BatchingOwner(
-        network.forward,
+def make_owner(network: SummingNetwork, *, n_lanes: int = 1, max_batch_tokens: int = 128) -> Owner:
+    return Owner(
+        network.compute,
         n_lanes=n_lanes,
-        dimensions=2,
-        pad_id=0,
-        max_tokens=100,
         max_batch_tokens=max_batch_tokens,
         max_queue=MAX_QUEUE,
     )
 
 
 @pytest.fixture
-def in_background() -> Iterator[Callable[..., Future[NDArray[np.float32]]]]:
+def in_background() -> Iterator[Callable[..., Future[Any]]]:
     with ThreadPoolExecutor(32) as pool:
         yield pool.submit
 
 
-def hold(
-    network: SummingNetwork, owner: BatchingOwner, in_background: Callable[..., Future[NDArray[np.float32]]]
-) -> Future[NDArray[np.float32]]:
+def hold(network: SummingNetwork, owner: Owner, in_background: Callable[..., Future[Any]]) -> Future[Any]:
     """Keep the owner busy with one call, so that what comes next waits."""
     network.open.clear()
     held = in_background(owner.encode, [sequence(1)])
@@ -87,7 +89,7 @@ def hold(
     return held
 
 
-def wait_until_queued(owner: BatchingOwner, n: int) -> None:
+def wait_until_queued(owner: Owner, n: int) -> None:
     for _ in range(PATIENCE_S * 1000):
         if len(owner._waiting) == n:
             return
@@ -95,27 +97,25 @@ def wait_until_queued(owner: BatchingOwner, n: int) -> None:
     pytest.fail(f"{len(owner._waiting)} calls wait, not {n}")
 
 
-def test_vectors_come_in_the_order_of_the_sequences(owner: BatchingOwner) -> None:
+def test_results_come_in_the_order_of_the_sequences(owner: Owner) -> None:
     sequences = [sequence(*range(n)) for n in (3, 40, 1, 17, 90)]
-    assert owner.encode(sequences).tolist() == expected(sequences)
+    assert owner.encode(sequences) == expected(sequences)
 
 
 def test_calls_that_wait_share_a_batch(
-    network: SummingNetwork, owner: BatchingOwner, in_background: Callable[..., Future[NDArray[np.float32]]]
+    network: SummingNetwork, owner: Owner, in_background: Callable[..., Future[Any]]
 ) -> None:
     held = hold(network, owner, in_background)
     waiting = [in_background(owner.encode, [sequence(n)]) for n in range(2, 6)]
     wait_until_queued(owner, 4)
     network.open.set()
-    assert sorted(f.result(PATIENCE_S).tolist() for f in waiting) == [
-        [[n, 1.0]] for n in (2.0, 3.0, 4.0, 5.0)
-    ]
-    assert held.result(PATIENCE_S).tolist() == [[1, 1]]
+    assert sorted(f.result(PATIENCE_S) for f in waiting) == [[(n, 1.0)] for n in (2.0, 3.0, 4.0, 5.0)]
+    assert held.result(PATIENCE_S) == [(1, 1)]
     assert network.shapes == [(1, 16), (4, 16)]
 
 
 def test_call_beyond_the_queue_is_refused_at_once_and_the_queue_recovers(
-    network: SummingNetwork, owner: BatchingOwner, in_background: Callable[..., Future[NDArray[np.float32]]]
+    network: SummingNetwork, owner: Owner, in_background: Callable[..., Future[Any]]
 ) -> None:
     hold(network, owner, in_background)
     waiting = [in_background(owner.encode, [sequence(1), sequence(2)]) for _ in range(MAX_QUEUE // 2)]
@@ -125,12 +125,12 @@ def test_call_beyond_the_queue_is_refused_at_once_and_the_queue_recovers(
     assert caught.value.retry_after_s >= 1
     network.open.set()
     for future in waiting:
-        assert future.result(PATIENCE_S).tolist() == [[1, 1], [2, 1]]
-    assert owner.encode([sequence(3)]).tolist() == [[3, 1]]
+        assert future.result(PATIENCE_S) == [(1, 1), (2, 1)]
+    assert owner.encode([sequence(3)]) == [(3, 1)]
 
 
 def test_error_reaches_only_the_call_it_belongs_to(
-    network: SummingNetwork, owner: BatchingOwner, in_background: Callable[..., Future[NDArray[np.float32]]]
+    network: SummingNetwork, owner: Owner, in_background: Callable[..., Future[Any]]
 ) -> None:
     hold(network, owner, in_background)
     good = in_background(owner.encode, [sequence(2)])
@@ -138,15 +138,15 @@ def test_error_reaches_only_the_call_it_belongs_to(
     also_good = in_background(owner.encode, [sequence(3)])
     wait_until_queued(owner, 3)
     network.open.set()
-    assert good.result(PATIENCE_S).tolist() == [[2, 1]]
-    assert also_good.result(PATIENCE_S).tolist() == [[3, 1]]
+    assert good.result(PATIENCE_S) == [(2, 1)]
+    assert also_good.result(PATIENCE_S) == [(3, 1)]
     with pytest.raises(ArithmeticError, match="poisoned"):
         bad.result(PATIENCE_S)
-    assert owner.encode([sequence(4)]).tolist() == [[4, 1]]
+    assert owner.encode([sequence(4)]) == [(4, 1)]
 
 
 def test_call_larger_than_the_queue_is_done_and_lets_others_through(
-    network: SummingNetwork, owner: BatchingOwner, in_background: Callable[..., Future[NDArray[np.float32]]]
+    network: SummingNetwork, owner: Owner, in_background: Callable[..., Future[Any]]
 ) -> None:
     network.open.clear()
     sequences = [sequence(n) for n in range(20 * MAX_QUEUE)]
@@ -155,12 +155,12 @@ def test_call_larger_than_the_queue_is_done_and_lets_others_through(
     single = in_background(owner.encode, [sequence(7)])
     wait_until_queued(owner, 2)
     network.open.set()
-    assert single.result(PATIENCE_S).tolist() == [[7, 1]]
-    assert bulk.result(PATIENCE_S).tolist() == expected(sequences)
+    assert single.result(PATIENCE_S) == [(7, 1)]
+    assert bulk.result(PATIENCE_S) == expected(sequences)
 
 
 def test_lanes_share_the_batches_of_one_call(
-    network: SummingNetwork, in_background: Callable[..., Future[NDArray[np.float32]]]
+    network: SummingNetwork, in_background: Callable[..., Future[Any]]
 ) -> None:
     owner = make_owner(network, n_lanes=2, max_batch_tokens=32)
     network.open.clear()
@@ -170,12 +170,12 @@ def test_lanes_share_the_batches_of_one_call(
     assert network.begun.acquire(timeout=PATIENCE_S)
     assert network.shapes == [(2, 16), (2, 16)]
     network.open.set()
-    assert call.result(PATIENCE_S).tolist() == expected(sequences)
+    assert call.result(PATIENCE_S) == expected(sequences)
     owner.close()
 
 
 def test_second_large_call_at_the_same_time_is_refused(
-    network: SummingNetwork, owner: BatchingOwner, in_background: Callable[..., Future[NDArray[np.float32]]]
+    network: SummingNetwork, owner: Owner, in_background: Callable[..., Future[Any]]
 ) -> None:
     network.open.clear()
     sequences = [sequence(n) for n in range(2 * MAX_QUEUE)]
@@ -184,12 +184,12 @@ def test_second_large_call_at_the_same_time_is_refused(
     with pytest.raises(Overloaded, match="another large batch"):
         owner.encode(sequences)
     network.open.set()
-    assert bulk.result(PATIENCE_S).tolist() == expected(sequences)
-    assert owner.encode(sequences).tolist() == expected(sequences)
+    assert bulk.result(PATIENCE_S) == expected(sequences)
+    assert owner.encode(sequences) == expected(sequences)
 
 
 def test_close_finishes_what_waits_and_refuses_what_comes(
-    network: SummingNetwork, in_background: Callable[..., Future[NDArray[np.float32]]]
+    network: SummingNetwork, in_background: Callable[..., Future[Any]]
 ) -> None:
     owner = make_owner(network)
     held = hold(network, owner, in_background)
@@ -198,29 +198,29 @@ def test_close_finishes_what_waits_and_refuses_what_comes(
     closing = in_background(owner.close)
     network.open.set()
     closing.result(PATIENCE_S)
-    assert held.result(PATIENCE_S).tolist() == [[1, 1]]
-    assert waiting.result(PATIENCE_S).tolist() == [[2, 1]]
+    assert held.result(PATIENCE_S) == [(1, 1)]
+    assert waiting.result(PATIENCE_S) == [(2, 1)]
     with pytest.raises(ModelUnavailable, match="shut down"):
         owner.encode([sequence(3)])
     owner.close()
 
 
-def test_nothing_is_computed_for_no_sequences(network: SummingNetwork, owner: BatchingOwner) -> None:
-    assert owner.encode([]).shape == (0, 2)
+def test_nothing_is_computed_for_no_sequences(network: SummingNetwork, owner: Owner) -> None:
+    assert owner.encode([]) == owner.in_turns([]) == []
     assert network.shapes == []
 
 
-def test_padding_never_exceeds_what_the_model_takes(network: SummingNetwork, owner: BatchingOwner) -> None:
+def test_padding_never_exceeds_what_the_model_takes(network: SummingNetwork, owner: Owner) -> None:
     owner.encode([sequence(*range(99))])
     assert network.shapes == [(1, 100)]
 
 
-def test_many_callers_on_several_lanes_get_their_own_vectors(network: SummingNetwork) -> None:
+def test_many_callers_on_several_lanes_get_their_own_results(network: SummingNetwork) -> None:
     owner = make_owner(network, n_lanes=3, max_batch_tokens=64)
     calls = [[sequence(*range(i % 50 + j)) for j in range(1, 3)] for i in range(200)]
     with ThreadPoolExecutor(4) as pool:
-        for call, vectors in zip(calls, pool.map(owner.encode, calls), strict=True):
-            assert vectors.tolist() == expected(call)
+        for call, results in zip(calls, pool.map(owner.encode, calls), strict=True):
+            assert results == expected(call)
     owner.close()
 
 
@@ -232,3 +232,74 @@ def test_batches_hold_every_sequence_once_within_the_budget(lengths: list[int], 
         longest = padded_length(max(lengths[i] for i in rows))
         assert len(rows) == 1 or len(rows) * longest <= budget
         assert all(2 * padded_length(lengths[i]) >= longest for i in rows)
+
+
+@given(lengths=st.lists(st.integers(1, 256), max_size=60), budget=st.integers(64, 4096))
+def test_batches_in_order_hold_every_sequence_once_within_the_budget(lengths: list[int], budget: int) -> None:
+    batches = list(cut_batches_in_order(lengths, max_batch_tokens=budget))
+    assert [i for rows in batches for i in rows] == list(range(len(lengths)))
+    for rows in batches:
+        assert len(rows) == 1 or len(rows) * padded_length(max(lengths[i] for i in rows)) <= budget
+
+
+def test_calls_that_take_turns_may_be_larger_than_the_queue_and_run_beside_each_other(
+    network: SummingNetwork, owner: Owner, in_background: Callable[..., Future[Any]]
+) -> None:
+    network.open.clear()
+    calls = [[sequence(i, n) for n in range(3 * MAX_QUEUE)] for i in range(MAX_QUEUE)]
+    answers = [in_background(owner.in_turns, call) for call in calls]
+    wait_until_turns(owner, MAX_QUEUE)
+    with pytest.raises(Overloaded, match="8 requests use the model already"):
+        owner.in_turns(calls[0])
+    network.open.set()
+    assert [answer.result(PATIENCE_S) for answer in answers] == [expected(call) for call in calls]
+    assert owner.in_turns(calls[0]) == expected(calls[0])
+
+
+def wait_until_turns(owner: Owner, n: int) -> None:
+    for _ in range(PATIENCE_S * 1000):
+        if owner._n_taking_turns == n:
+            return
+        threading.Event().wait(0.001)
+    pytest.fail(f"{owner._n_taking_turns} calls take turns, not {n}")
+
+
+def test_a_deadline_leaves_out_what_was_not_computed_and_nothing_more_is(
+    network: SummingNetwork, owner: Owner, in_background: Callable[..., Future[Any]]
+) -> None:
+    """A batch of 128 tokens, a quarter of it per turn, two turns ahead: at most four sequences begin."""
+    sequences = [sequence(n) for n in range(1, 9)]
+    network.open.clear()
+    answer = in_background(owner.until, sequences, deadline=time.monotonic() + 0.2)
+    results = answer.result(PATIENCE_S)
+    network.open.set()
+    assert results == [None] * 8
+    assert owner.in_turns([sequence(5)]) == [(5, 1)]
+    assert network.shapes in ([(2, 16), (1, 16)], [(4, 16), (1, 16)])
+    assert owner.until(sequences, deadline=time.monotonic() + PATIENCE_S) == expected(sequences)
+
+
+def test_a_deadline_keeps_what_was_computed_before_it() -> None:
+    class StopsAfterTheFirst(SummingNetwork):
+        def compute(self, sequences: Sequence[Ids]) -> list[Sums]:
+            results = super().compute(sequences)
+            self.open.clear()
+            return results
+
+    network = StopsAfterTheFirst()
+    owner = make_owner(network)
+    sequences = [sequence(n) for n in range(1, 9)]
+    results = owner.until(sequences, deadline=time.monotonic() + 1)
+    n_computed = network.shapes[0][0]
+    network.open.set()
+    closing = threading.Thread(target=owner.close)
+    closing.start()
+    while closing.is_alive():
+        network.open.set()
+        closing.join(0.01)
+    assert results == [*expected(sequences[:n_computed]), *[None] * (8 - n_computed)]
+
+
+def test_a_deadline_that_has_passed_costs_nothing(network: SummingNetwork, owner: Owner) -> None:
+    assert owner.until([sequence(1)], deadline=time.monotonic()) == [None]
+    assert network.shapes == []

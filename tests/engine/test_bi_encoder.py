@@ -1,6 +1,7 @@
 """The compiled encoder against sentence-transformers' own, and batches against single calls."""
 
 import dataclasses
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -147,11 +148,12 @@ class FaultyNetwork:
     def __init__(self, bad: float) -> None:
         self._bad = bad
 
-    def forward(self, ids: NDArray[np.int64], mask: NDArray[np.int64]) -> NDArray[np.float32]:
+    def forward(self, *inputs: NDArray[np.int64]) -> Sequence[NDArray[np.float32]]:
+        ids, mask = inputs
         vectors = np.zeros((len(ids), 384), dtype=np.float32)
         vectors[:, 0] = 1
         vectors[mask.sum(axis=1) > 10] = self._bad
-        return vectors
+        return [vectors]
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, 0.0])

@@ -1,0 +1,72 @@
+"""Shapes of what a network computes at once: which sequences share a batch, and how they are padded."""
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.engine.tokenizer import Ids
+
+SHORT_STEP, LONG_STEP, SHORT_LENGTH = 16, 32, 128
+"""Lengths are rounded up to few values, because runtimes keep prepared code and memory for every shape seen:
+to multiples of 16 up to 128 and of 32 above, 12 lengths up to 256."""
+
+
+def padded_length(n_tokens: int) -> int:
+    """
+    >>> [padded_length(n) for n in (1, 16, 17, 128, 129, 256)]
+    [16, 16, 32, 128, 160, 256]
+    """
+    step = SHORT_STEP if n_tokens <= SHORT_LENGTH else LONG_STEP
+    return -(-n_tokens // step) * step
+
+
+def cut_batches(lengths: Sequence[int], *, max_batch_tokens: int) -> Iterator[list[int]]:
+    """Group sequences of similar length into batches of at most max_batch_tokens, padding counted.
+
+    Yields the positions of each batch's sequences, longest first. A sequence of less than half the batch's
+    length begins a new batch: padding it would cost more than another call of the network.
+    """
+    rows: list[int] = []
+    length = 0
+    for i in sorted(range(len(lengths)), key=lambda i: -lengths[i]):
+        own = padded_length(lengths[i])
+        if rows and ((len(rows) + 1) * length > max_batch_tokens or 2 * own < length):
+            yield rows
+            rows = []
+        length = own if not rows else length
+        rows.append(i)
+    if rows:
+        yield rows
+
+
+def cut_batches_in_order(lengths: Sequence[int], *, max_batch_tokens: int) -> Iterator[list[int]]:
+    """As `cut_batches`, but neighbours stay together: what comes first is computed first.
+
+    >>> list(cut_batches_in_order([16, 30, 10, 40], max_batch_tokens=64))
+    [[0, 1], [2], [3]]
+    """
+    rows: list[int] = []
+    length = 0
+    for i, n_tokens in enumerate(lengths):
+        longest = max(length, padded_length(n_tokens))
+        if rows and (len(rows) + 1) * longest > max_batch_tokens:
+            yield rows
+            rows, longest = [], padded_length(n_tokens)
+        length = longest
+        rows.append(i)
+    if rows:
+        yield rows
+
+
+def padded(
+    sequences: Sequence[Ids], *, pad_id: int, max_tokens: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Ids and mask (n, t) of sequences, t the padded length of the longest, but at most max_tokens."""
+    length = min(padded_length(max(len(s) for s in sequences)), max_tokens)
+    ids = np.full((len(sequences), length), pad_id, dtype=np.int64)
+    mask = np.zeros_like(ids)
+    for row, sequence in enumerate(sequences):
+        ids[row, : len(sequence)] = sequence
+        mask[row, : len(sequence)] = 1
+    return ids, mask
