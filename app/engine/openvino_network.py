@@ -51,10 +51,6 @@ class OpenVinoNetwork:
             raise ModelUnavailable(f"OpenVINO cannot run the model in {folder}: {error}") from error
         self._local = threading.local()
         self.runtime = f"openvino-{precision} {openvino.__version__.partition('-')[0]}"
-        # Seen once with OpenVINO 2026.4 and not again: two threads stood still while making their first
-        # tensors. The first one is made here, before there are threads; that this prevents it is a guess.
-        tokens = np.ones((1, 16), dtype=np.int64)
-        self.forward(np.zeros_like(tokens), tokens, *[np.zeros_like(tokens)] * (len(self._model.inputs) - 2))
 
     def forward(self, *inputs: NDArray[np.int64]) -> Sequence[NDArray[np.float32]]:
         request = self._request_of_this_thread()
