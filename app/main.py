@@ -8,6 +8,7 @@ import sys
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
+from functools import partial
 
 from fastapi import FastAPI
 from fastapi.middleware.cors import CORSMiddleware
@@ -25,11 +26,16 @@ from app.storage.sqlite import SqliteRows
 
 logger = logging.getLogger(__name__)
 
+FAREWELL_S = 2.0
+"""For waiting requests to get their 503, when the process ends because the model does not answer."""
+LOAD = partial(load_embedder, farewell_s=FAREWELL_S)
 EXPOSED_HEADERS = ("Location", "Preference-Applied", "Retry-After", "Server-Timing", "X-Request-Id")
 
 
 def create_app(
-    settings: Settings | None = None, *, load: Callable[[Settings], Embedder] = load_embedder
+    settings: Settings | None = None,
+    *,
+    load: Callable[[Settings], Embedder] = LOAD,
 ) -> FastAPI:
     """The service. Nothing is opened before its lifespan begins.
 

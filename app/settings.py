@@ -45,6 +45,11 @@ class Settings(BaseSettings):
     max_queue: int = Field(
         64, ge=1, description="Searches under way, and texts waiting for the model, before requests get 503."
     )
+    model_limit_s: float = Field(
+        60.0,
+        ge=1,
+        description="Seconds that one call of a model may take; then the process ends, to be started again.",
+    )
 
     max_body_bytes: int = Field(64 * 2**20, ge=1024, description="Largest request body.")
     max_batch: int = Field(10_000, ge=1, description="Documents or files per request.")

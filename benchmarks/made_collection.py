@@ -49,6 +49,8 @@ WORKER = "benchmark"
 class MixtureEmbedder:
     """An `Embedder` that knows the vector of every text which `made_texts` makes, by its mark."""
 
+    fault: str | None = None
+
     def __init__(self, real: Embedder, vectors: NDArray[np.float32]) -> None:
         self._real = real
         self.description = real.description

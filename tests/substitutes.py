@@ -18,6 +18,8 @@ WORD = re.compile(r"\w+")
 class WordHashEmbedder:
     """An `Embedder` without a model: sums one fixed random vector per word; shared words mean similarity."""
 
+    fault: str | None = None
+
     def __init__(self, *, fingerprint: str = "word-hash-1") -> None:
         self.description = EmbedderDescription(
             name="word-hash",

@@ -109,10 +109,9 @@ def _store(service: Parts) -> str:
 
 def _embedder(service: Parts) -> str:
     try:
-        _ = service.embedder
+        return service.embedder.fault or "ok"
     except BifocalError as error:
         return str(error)
-    return "ok"
 
 
 def _worker(service: Parts) -> str:

@@ -11,12 +11,13 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
-from concurrent.futures import Future
-from contextlib import contextmanager
+from concurrent.futures import Future, InvalidStateError
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
 from app.engine.shapes import cut_batches, cut_batches_in_order, padded_length
+from app.engine.watchdog import Watchdog, end_process
 from app.errors import ModelUnavailable, Overloaded
 
 S = TypeVar("S", bound=Sized)
@@ -26,6 +27,8 @@ R = TypeVar("R")
 
 Compute = Callable[[Sequence[S]], Sequence[R]]
 """One batch: sequences to results, in their order."""
+
+CALL_LIMIT_S = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,34 +48,58 @@ class BatchingOwner(Generic[S, R]):
         n_lanes: threads, and so batches computed at the same time.
         max_batch_tokens: of one call of `compute`, padding counted; a single sequence may be longer.
         max_queue: texts of interactive calls that may wait, and calls that may take turns.
+        call_limit_s: that one call of `compute` may take.
+        farewell_s: that callers get to pass the news on, before the process ends for a call that took longer.
+            0: they get none.
+        end: ends the process, told why.
     """
 
     def __init__(
-        self, compute: Compute[S, R], *, n_lanes: int, max_batch_tokens: int, max_queue: int
+        self,
+        compute: Compute[S, R],
+        *,
+        n_lanes: int,
+        max_batch_tokens: int,
+        max_queue: int,
+        call_limit_s: float = CALL_LIMIT_S,
+        farewell_s: float = 0.0,
+        end: Callable[[str], None] = end_process,
     ) -> None:
         self._compute = compute
         self._max_batch_tokens = max_batch_tokens
         self._max_queue = max_queue
+        self._call_limit_s = call_limit_s
+        self._farewell_s = farewell_s
+        self._end_process = end
         self._waiting: deque[_Call[S, R]] = deque()
+        self._running: dict[int, Sequence[_Call[S, R]]] = {}
+        """By lane."""
         self._n_waiting = 0
         self._n_bulk = 0
         self._n_taking_turns = 0
         self._n_idle = 0
         """Lanes that wait for work."""
         self._closed = False
+        self._fault: str | None = None
         self._changed = threading.Condition()
+        self._watchdog = Watchdog(limit_s=call_limit_s, on_stuck=self._on_stuck)
         self._lanes = [
             threading.Thread(target=self._run, name=f"model-{i}", daemon=True) for i in range(n_lanes)
         ]
         for lane in self._lanes:
             lane.start()
 
+    @property
+    def fault(self) -> str | None:
+        """Why it answers no more; None while it does."""
+        return self._fault
+
     def encode(self, sequences: Sequence[S]) -> list[R]:
         """Results of the sequences, in their order. Blocks until they are there.
 
         Raises:
             Overloaded: too many others wait already; nothing was done.
-            ModelUnavailable: closed.
+            ModelUnavailable: closed, or a call of the model does not return.
         """
         lengths = [len(s) for s in sequences]
         batches = list(cut_batches(lengths, max_batch_tokens=self._max_batch_tokens))
@@ -131,8 +158,10 @@ class BatchingOwner(Generic[S, R]):
         with self._changed:
             self._closed = True
             self._changed.notify_all()
-        for lane in self._lanes:
-            lane.join()
+        if self._fault is None:
+            for lane in self._lanes:
+                lane.join()
+        self._watchdog.close()
 
     @contextmanager
     def _turn(self) -> Iterator[None]:
@@ -165,7 +194,7 @@ class BatchingOwner(Generic[S, R]):
         calls: list[_Call[S, R]] = [_Call(part, is_interactive=True) for part in parts]
         n = sum(len(part) for part in parts)
         with self._changed:
-            self._refuse_if_closed()
+            self._refuse_if_ended()
             if self._n_waiting + n > self._max_queue:
                 raise Overloaded(
                     f"{self._n_waiting} texts wait for the model already, at most {self._max_queue} may"
@@ -178,14 +207,35 @@ class BatchingOwner(Generic[S, R]):
     def _enqueue_bulk(self, sequences: Sequence[S]) -> Future[Sequence[R]]:
         call: _Call[S, R] = _Call(sequences, is_interactive=False)
         with self._changed:
-            self._refuse_if_closed()
+            self._refuse_if_ended()
             self._waiting.append(call)
             self._changed.notify()
         return call.results
 
-    def _refuse_if_closed(self) -> None:
+    def _refuse_if_ended(self) -> None:
+        if self._fault is not None:
+            raise ModelUnavailable(self._fault)
         if self._closed:
             raise ModelUnavailable("the model is shut down")
+
+    def _on_stuck(self) -> None:
+        fault = f"a call of the model has not returned for {self._call_limit_s:g} s"
+        if self._farewell_s:
+            self._give_up(fault)
+            time.sleep(self._farewell_s)
+        self._end_process(fault)
+
+    def _give_up(self, fault: str) -> None:
+        """Fail what runs or waits, and refuse what comes, with ModelUnavailable."""
+        with self._changed:
+            self._fault = fault
+            calls = [*self._waiting, *(call for calls in self._running.values() for call in calls)]
+            self._waiting.clear()
+            self._n_waiting = 0
+            self._changed.notify_all()
+        for call in calls:
+            with suppress(InvalidStateError):  # it was answered or cancelled just now
+                call.results.set_exception(ModelUnavailable(fault))
 
     def _run(self) -> None:
         while calls := self._next_calls():
@@ -195,15 +245,16 @@ class BatchingOwner(Generic[S, R]):
             except Exception:  # noqa: BLE001  whatever it is belongs to one of the calls: find out whose
                 for call in calls:
                     self._answer_alone(call)
+            del self._running[threading.get_ident()]
 
     def _next_calls(self) -> list[_Call[S, R]]:
-        """Take the calls that wait, as many as fit into one batch; block for the first. Empty: closed.
+        """Take the calls that wait, as many as fit into one batch; block for the first. Empty: ended.
 
         A lane that could share with an idle one takes a single call.
         """
         with self._changed:
             self._n_idle += 1
-            self._changed.wait_for(lambda: self._waiting or self._closed)
+            self._changed.wait_for(lambda: self._waiting or self._closed or self._fault is not None)
             self._n_idle -= 1
             calls: list[_Call[S, R]] = []
             n_tokens = 0
@@ -214,13 +265,15 @@ class BatchingOwner(Generic[S, R]):
                 call = self._waiting.popleft()
                 self._n_waiting -= len(call.sequences) if call.is_interactive else 0
                 calls.append(call)
+            if calls:
+                self._running[threading.get_ident()] = calls
             return calls
 
     def _answer(self, calls: Sequence[_Call[S, R]]) -> None:
         """Nothing is handed out before everything is computed."""
         sequences = [s for call in calls for s in call.sequences]
         computed: list[tuple[list[int], Sequence[R]]] = [
-            (rows, self._compute([sequences[i] for i in rows]))
+            (rows, self._watched([sequences[i] for i in rows]))
             for rows in cut_batches([len(s) for s in sequences], max_batch_tokens=self._max_batch_tokens)
         ]
         results: list[R | None] = [None] * len(sequences)
@@ -228,14 +281,20 @@ class BatchingOwner(Generic[S, R]):
             _put(results, rows, found)
         start = 0
         for call in calls:
-            call.results.set_result(results[start : start + len(call.sequences)])  # type: ignore[arg-type]
+            with suppress(InvalidStateError):  # given up meanwhile
+                call.results.set_result(results[start : start + len(call.sequences)])  # type: ignore[arg-type]
             start += len(call.sequences)
+
+    def _watched(self, sequences: Sequence[S]) -> Sequence[R]:
+        with self._watchdog.watching():
+            return self._compute(sequences)
 
     def _answer_alone(self, call: _Call[S, R]) -> None:
         try:
             self._answer([call])
         except Exception as error:  # noqa: BLE001  handed to the caller
-            call.results.set_exception(error)
+            with suppress(InvalidStateError):
+                call.results.set_exception(error)
 
 
 def _gathered(n: int, parts: Iterable[tuple[list[int], Future[Sequence[R]]]]) -> list[R]:

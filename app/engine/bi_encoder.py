@@ -23,7 +23,13 @@ class BiEncoder:
     """
 
     def __init__(
-        self, files: BiEncoderFiles, *, tokenizer: Tokenizer, network: Network, settings: Settings
+        self,
+        files: BiEncoderFiles,
+        *,
+        tokenizer: Tokenizer,
+        network: Network,
+        settings: Settings,
+        farewell_s: float = 0.0,
     ) -> None:
         self._files = files
         self._tokenizer = tokenizer
@@ -41,11 +47,17 @@ class BiEncoder:
             n_lanes=network.n_lanes,
             max_batch_tokens=settings.max_batch_tokens,
             max_queue=settings.max_queue,
+            call_limit_s=settings.model_limit_s,
+            farewell_s=farewell_s,
         )
 
     @property
     def description(self) -> EmbedderDescription:
         return self._description
+
+    @property
+    def fault(self) -> str | None:
+        return self._owner.fault
 
     def encode_queries(self, texts: Sequence[str], *, truncate: bool = True) -> Embeddings:
         return self._encode(texts, None, prompt=self._files.query_prompt, truncate=truncate)

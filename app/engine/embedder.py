@@ -37,6 +37,10 @@ class Embedder(Protocol):
     @property
     def description(self) -> EmbedderDescription: ...
 
+    @property
+    def fault(self) -> str | None:
+        """Why it answers no more, while the process is about to end for it; None while it answers."""
+
     def encode_queries(self, texts: Sequence[str], *, truncate: bool = True) -> Embeddings:
         """Encode with the query prompt (asymmetric search).
 
@@ -45,6 +49,7 @@ class Embedder(Protocol):
             TextTooLong: `truncate` is False and a text exceeds max_tokens.
             BadVector: the model gave a vector that is not finite or zero.
             Overloaded: the queue is full.
+            ModelUnavailable: it answers no more; see `fault`.
         """
 
     def encode_documents(

@@ -17,18 +17,26 @@ __all__ = ["BiEncoderFiles", "find_bi_encoder", "load_embedder", "load_tokenizer
 logger = logging.getLogger(__name__)
 
 
-def load_embedder(settings: Settings) -> Embedder:
+def load_embedder(settings: Settings, *, farewell_s: float = 0.0) -> Embedder:
     """Load the bi-encoder in the runtime that `settings.runtime` asks for.
 
     "auto" takes the compiled form when it is prepared, intact, and OpenVINO is installed; else PyTorch, and
     logs why. Torch is imported only when it is chosen.
+
+    Args:
+        farewell_s: that callers get to pass the news on, before the process ends because a call of the
+            model does not return within `settings.model_limit_s`.
 
     Raises:
         ModelUnavailable: files missing or altered, or the runtime cannot run them; says the way out.
     """
     files = find_bi_encoder(settings.embedder, offline=settings.offline)
     return BiEncoder(
-        files, tokenizer=load_tokenizer(files), network=_network(files, settings), settings=settings
+        files,
+        tokenizer=load_tokenizer(files),
+        network=_network(files, settings),
+        settings=settings,
+        farewell_s=farewell_s,
     )
 
 

@@ -45,6 +45,7 @@ class Runner:
         max_tokens: of one sequence, special tokens included.
         has_segments: whether the network's third input are segment ids.
         settings: limits of batches and of concurrent calls.
+        farewell_s: as for `BatchingOwner`.
     """
 
     def __init__(
@@ -56,6 +57,7 @@ class Runner:
         max_tokens: int,
         has_segments: bool,
         settings: Settings,
+        farewell_s: float = 0.0,
     ) -> None:
         self.runtime = network.runtime
         self.max_tokens = max_tokens
@@ -68,6 +70,8 @@ class Runner:
             n_lanes=network.n_lanes,
             max_batch_tokens=settings.max_batch_tokens,
             max_queue=settings.max_queue,
+            call_limit_s=settings.model_limit_s,
+            farewell_s=farewell_s,
         )
 
     def run(self, sequences: Sequence[TokenSequence]) -> list[Outputs]:

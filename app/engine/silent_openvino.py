@@ -1,4 +1,4 @@
-"""OpenVINO without its telemetry and without its trap for threads. Import `openvino` from here, never directly.
+"""OpenVINO without its telemetry and its trap for threads. Import `openvino` from here, never directly.
 
 As installed, merely importing openvino reports to a web analytics service, unless a file in the user's home
 says not to. Without the package openvino_telemetry it falls back to a silent stand-in; that is what hiding

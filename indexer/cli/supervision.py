@@ -10,6 +10,8 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from app.engine.watchdog import STUCK_EXIT_CODE
+
 WAITS_S = (1.0, 2.0, 5.0, 10.0, 30.0)
 """Before a child that ended is started again."""
 SETTLED_S = 60.0
@@ -107,7 +109,10 @@ def _end(children: Sequence[Child]) -> None:
 
 
 def _how(code: int) -> str:
-    return f"by {signal.Signals(-code).name}" if code < 0 else f"with exit code {code}"
+    if code < 0:
+        return f"by {signal.Signals(-code).name}"
+    reason = " (a call of the model did not return)" if code == STUCK_EXIT_CODE else ""
+    return f"with exit code {code}{reason}"
 
 
 def die_with_parent() -> None:

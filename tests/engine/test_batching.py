@@ -66,12 +66,15 @@ def owner(network: SummingNetwork) -> Iterator[Owner]:
     made.close()
 
 
-def make_owner(network: SummingNetwork, *, n_lanes: int = 1, max_batch_tokens: int = 128) -> Owner:
+def make_owner(
+    network: SummingNetwork, *, n_lanes: int = 1, max_batch_tokens: int = 128, **options: Any
+) -> Owner:
     return Owner(
         network.compute,
         n_lanes=n_lanes,
         max_batch_tokens=max_batch_tokens,
         max_queue=MAX_QUEUE,
+        **options,
     )
 
 
@@ -303,3 +306,31 @@ def test_a_deadline_keeps_what_was_computed_before_it() -> None:
 def test_a_deadline_that_has_passed_costs_nothing(network: SummingNetwork, owner: Owner) -> None:
     assert owner.until([sequence(1)], deadline=time.monotonic()) == [None]
     assert network.shapes == []
+
+
+def test_call_of_the_network_that_does_not_return_fails_all_callers_and_then_ends_the_process(
+    network: SummingNetwork, in_background: Callable[..., Future[Any]]
+) -> None:
+    ended: Future[str] = Future()
+    owner = make_owner(network, call_limit_s=0.5, farewell_s=0.1, end=ended.set_result)
+    assert owner.fault is None
+    held = hold(network, owner, in_background)
+    waiting = in_background(owner.encode, [sequence(2)])
+    for call in (held, waiting):
+        with pytest.raises(ModelUnavailable, match=r"has not returned for 0\.5 s"):
+            call.result(PATIENCE_S)
+    assert ended.result(PATIENCE_S) == owner.fault
+    with pytest.raises(ModelUnavailable, match="has not returned"):
+        owner.encode([sequence(3)])
+    network.open.set()  # too late
+    owner.close()
+
+
+def test_many_calls_together_may_take_longer_than_one_of_them(network: SummingNetwork) -> None:
+    ended: Future[str] = Future()
+    owner = make_owner(network, call_limit_s=0.5, end=ended.set_result)
+    until = time.monotonic() + 1.5
+    while time.monotonic() < until:
+        assert owner.encode([sequence(1)]) == [(1, 1)]
+    assert not ended.done()
+    owner.close()

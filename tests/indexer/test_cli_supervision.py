@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from app.engine.watchdog import STUCK_EXIT_CODE
 from indexer.cli import supervision
 from indexer.cli.supervision import Child, supervise
 from tests.indexer.stand_ins import wait_until
@@ -90,6 +91,16 @@ def test_a_child_that_never_lives_ends_everything(monkeypatch: pytest.MonkeyPatc
     assert supervised.result is False
     assert supervised.said[-1] == "The worker ended with exit code 3; giving up."
     assert len(supervised.said) == 5
+
+
+def test_a_child_whose_model_stood_still_is_reported_as_such(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(supervision, "WAITS_S", (600.0,) * 5)
+    stood_still = Child("worker", python(f"raise SystemExit({STUCK_EXIT_CODE})"))
+    with Supervised(stood_still, is_ready=False).running() as supervised:
+        wait_until(lambda: len(supervised.said) == 1)
+    assert supervised.said == [
+        "The worker ended with exit code 75 (a call of the model did not return); starting it again in 600 s."
+    ]
 
 
 def test_a_child_that_ignores_the_request_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:

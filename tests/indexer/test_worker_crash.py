@@ -7,7 +7,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
+
 from app.domain import Job, JobState, OutcomeStatus
+from app.engine.watchdog import STUCK_EXIT_CODE
 from tests.indexer.stand_ins import Bench, wait_until
 
 ROOT = Path(__file__).parents[2]
@@ -71,15 +74,18 @@ def test_an_orderly_stop_gives_the_job_back_at_once(bench: Bench) -> None:
     assert_done_exactly_once(bench, job)
 
 
-def test_an_input_that_kills_every_worker_is_set_aside_and_the_rest_is_done(bench: Bench) -> None:
+@pytest.mark.parametrize(("word", "exit_code"), [("deadly", 9), ("endless", STUCK_EXIT_CODE)])
+def test_an_input_that_ends_every_worker_is_set_aside_and_the_rest_is_done(
+    bench: Bench, word: str, exit_code: int
+) -> None:
     job = bench.submit_documents(
-        {"id": "a", "text": "good"}, {"id": "b", "text": "deadly"}, {"id": "c", "text": "good"}
+        {"id": "a", "text": "good"}, {"id": "b", "text": word}, {"id": "c", "text": "good"}
     )
     n_deaths = 0
     while not bench.rows.job(job.id).state.is_final:
         assert n_deaths < 10
         with worker_process(bench.settings.home) as worker:
             wait_until(lambda: worker.poll() is not None or bench.rows.job(job.id).state.is_final)
-            n_deaths += worker.poll() == 9
+            n_deaths += worker.poll() == exit_code
     statuses = [o.status for o in bench.rows.outcomes(job.id)]
     assert statuses == [OutcomeStatus.CREATED, OutcomeStatus.REJECTED, OutcomeStatus.CREATED]

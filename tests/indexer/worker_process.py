@@ -2,7 +2,8 @@
 
     python -m tests.indexer.worker_process FOLDER LEASE_S DELAY_S
 
-Encoding takes DELAY_S per call, and the word "deadly" ends the process on the spot.
+Encoding takes DELAY_S per call; the word "deadly" ends the process on the spot, and "endless" keeps the model
+busy for ever.
 """
 
 import os
@@ -14,6 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from app.engine.embedder import Embeddings
+from app.engine.watchdog import Watchdog, end_process
 from app.settings import Settings
 from app.storage.sqlite import SqliteRows
 from indexer.encoding import DocumentEncoder
@@ -23,11 +25,16 @@ from indexer.worker import Worker
 from tests.indexer.stand_ins import VersionIndex, packaged_tokenizer, read_plain_text
 from tests.substitutes import WordHashEmbedder
 
+MODEL_LIMIT_S = 0.5
+
 
 class FragileEmbedder(WordHashEmbedder):
     def __init__(self, delay_s: float, *, fingerprint: str = "word-hash-1") -> None:
         super().__init__(fingerprint=fingerprint)
         self._delay_s = delay_s
+        self._watchdog = Watchdog(
+            limit_s=MODEL_LIMIT_S, on_stuck=lambda: end_process("the model stands still")
+        )
 
     def encode_documents(
         self, texts: Sequence[str], *, titles: Sequence[str | None] | None = None, truncate: bool = True
@@ -35,6 +42,9 @@ class FragileEmbedder(WordHashEmbedder):
         time.sleep(self._delay_s)
         if any("deadly" in text for text in texts):
             os._exit(9)
+        if any("endless" in text for text in texts):
+            with self._watchdog.watching():
+                threading.Event().wait()
         return super().encode_documents(texts, titles=titles, truncate=truncate)
 
 

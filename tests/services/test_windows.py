@@ -17,6 +17,8 @@ MAX_TOKENS = 8
 class CountingEmbedder:
     """Each character but white space is a token; a vector counts the letters a and b that fit."""
 
+    fault: str | None = None
+
     def __init__(self) -> None:
         self.description = EmbedderDescription("counts", "print", 2, MAX_TOKENS, "none", {})
         self.seen: list[str] = []
