@@ -299,7 +299,10 @@ class Rows(Protocol):
     # Worker ------------------------------------------------------------------------------------------
 
     def worker_heartbeat(self, worker: str, *, lease_s: float) -> bool:
-        """Take or renew the one worker lease. False: another live worker holds it."""
+        """Take or renew the one worker lease. False: another live worker holds it.
+
+        A lease whose holder is known for certain to be dead is free before it runs out, and so is its job.
+        """
 
     def worker_release(self, worker: str) -> None: ...
 

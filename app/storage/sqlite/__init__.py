@@ -1,7 +1,7 @@
 """The rows seam, embedded: one SQLite file that the service and the worker share.
 
 Reading order: connection, migrations, collections, documents, writing, metadata, conditions, matching,
-columns, facets, feed, jobs, leases.
+columns, facets, feed, jobs, leases, lives.
 """
 
 from pathlib import Path
@@ -15,6 +15,7 @@ from app.storage.sqlite.feed import FeedRows
 from app.storage.sqlite.generations import GenerationRows
 from app.storage.sqlite.jobs import JobRows
 from app.storage.sqlite.leases import LeaseRows
+from app.storage.sqlite.lives import Life
 from app.storage.sqlite.matching import MatchingRows, Memory
 from app.storage.sqlite.migrations import migrate
 from app.storage.sqlite.writing import WritingRows
@@ -46,6 +47,7 @@ class SqliteRows(
     def __init__(self, path: Path, *, max_size_bytes: int | None = None) -> None:
         """`max_size_bytes` bounds the file as a full disk would."""
         self._database = Database(path, max_size_bytes=max_size_bytes)
+        self._life = Life(path.with_name(path.name + "-worker"))
         self._memory = Memory()
         self._columns = Columns()
         try:
@@ -55,4 +57,5 @@ class SqliteRows(
             raise
 
     def close(self) -> None:
+        self._life.close()
         self._database.close()
