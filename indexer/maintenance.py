@@ -37,6 +37,7 @@ class Maintenance:
         self._end = threading.Event()
         self._seen_version: int | None = None
         self._forget_jobs_at = 0.0
+        self._has_swept = False
 
     @contextmanager
     def running(self) -> Iterator[None]:
@@ -64,6 +65,7 @@ class Maintenance:
         for key in self._rows.purge_dropped(limit=PURGED_PER_ROUND):
             self._index.drop(key)
             logger.info("dropped collection removed collection_key=%d", key)
+        self._sweep()
         self._forget_old_jobs()
         version = self._rows.data_version()
         if version == self._seen_version:
@@ -71,6 +73,14 @@ class Maintenance:
         for collection in self._rows.collections():
             self._maintain(collection)
         self._seen_version = version
+
+    def _sweep(self) -> None:
+        """Once: a process before this one may have died between the two steps of a removal."""
+        if self._has_swept:
+            return
+        for key in self._index.sweep():
+            logger.info("files of a dropped collection removed collection_key=%d", key)
+        self._has_swept = True
 
     def _forget_old_jobs(self) -> None:
         if time.monotonic() < self._forget_jobs_at:

@@ -93,4 +93,10 @@ class Index(Protocol):
     def drop(self, collection_key: int) -> None:
         """Delete the files of a collection that is gone from the rows."""
 
+    def sweep(self) -> Sequence[int]:
+        """Delete the files of all collections that the rows do not have; returns their keys.
+
+        What is left over from before a crash between the end of a collection's rows and `drop`.
+        """
+
     def close(self) -> None: ...

@@ -45,6 +45,7 @@ class VersionIndex:
         self.n_documents_at_apply: list[int] = []
         self.maintained: list[str] = []
         self.dropped: list[int] = []
+        self.n_sweeps = 0
 
     def nearest(
         self,
@@ -81,6 +82,10 @@ class VersionIndex:
 
     def drop(self, collection_key: int) -> None:
         self.dropped.append(collection_key)
+
+    def sweep(self) -> Sequence[int]:
+        self.n_sweeps += 1
+        return []
 
     def close(self) -> None:
         pass

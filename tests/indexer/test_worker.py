@@ -179,6 +179,13 @@ def test_maintenance_removes_what_is_left_of_dropped_collections(bench: Bench) -
     assert bench.index.dropped == [key]
 
 
+def test_maintenance_sweeps_left_over_files_once(bench: Bench) -> None:
+    maintenance = Maintenance(bench.rows, bench.index)
+    maintenance.round()
+    maintenance.round()
+    assert bench.index.n_sweeps == 1
+
+
 def test_maintenance_looks_at_collections_only_after_a_commit(bench: Bench) -> None:
     maintenance = Maintenance(bench.rows, bench.index)
     maintenance.round()

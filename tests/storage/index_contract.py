@@ -365,3 +365,23 @@ class IndexContract(WordsContract, IndexFiltersContract):
                 is_over.set()
             assert all(search.result() > 0 for search in searches)
         self._compare(rows, filled, [searcher, writer], depth=100)
+
+    def test_a_sweep_removes_what_a_crash_left_of_a_dropped_collection(
+        self, index: Index, rows: Rows, filled: Collection
+    ) -> None:
+        index.maintain(filled)
+        rows.drop_collection(filled.name)
+        while filled.key not in rows.purge_dropped():
+            pass  # and the process dies before it drops the files
+        assert index.sweep() == [filled.key]
+        assert index.sweep() == []
+        assert index.nearest(filled, "passages", QUERY, depth=10).keys.size == 0
+
+    def test_a_sweep_leaves_live_collections_alone(
+        self, index: Index, rows: Rows, filled: Collection
+    ) -> None:
+        index.maintain(filled)
+        generation = index.stats(filled, "passages").generation
+        assert index.sweep() == []
+        assert index.nearest(filled, "passages", QUERY, depth=10).keys.size == 10
+        assert index.stats(filled, "passages").generation == generation

@@ -65,3 +65,23 @@ def publish_and_die(maintain: Callable[..., bool]) -> Callable[..., bool]:
         raise KeyboardInterrupt
 
     return die_after
+
+
+def test_a_sweep_removes_folders_of_unknown_collections_and_nothing_else(tmp_path: Path) -> None:
+    directory = tmp_path / "index"
+    with (
+        closing(SqliteRows(tmp_path / "store.db")) as rows,
+        closing(EmbeddedIndex(rows, directory, Settings(compact_tail=1))) as index,
+    ):
+        assert index.sweep() == []  # there is no folder at all
+        books = make_collection(rows)
+        write(rows, books, encoded("d", "words"))
+        index.apply(books)
+        index.maintain(books)
+        kept = sorted(path for path in directory.rglob("*"))
+        left_over = directory / "77" / "words"
+        left_over.mkdir(parents=True)
+        (left_over / "file").write_text("x")
+        (directory / "of someone else").mkdir()
+        assert index.sweep() == [77]
+        assert sorted(directory.rglob("*")) == sorted([*kept, directory / "of someone else"])

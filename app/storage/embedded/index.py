@@ -19,6 +19,8 @@ class EmbeddedIndex:
     """Safe to call from any thread; `apply`, `maintain` and `drop` only from the one writer's process."""
 
     def __init__(self, rows: Rows, directory: Path, settings: Settings) -> None:
+        self._rows = rows
+        self._directory = directory
         self._dense = DenseIndex(rows, directory, settings)
         self._words = LexicalIndex(rows, directory)
         self._masks = Masks()
@@ -66,6 +68,15 @@ class EmbeddedIndex:
     def drop(self, collection_key: int) -> None:
         self._words.drop(collection_key)
         self._dense.drop(collection_key)
+
+    def sweep(self) -> Sequence[int]:
+        """Folders first, then rows: a collection made in between has no folder in the list."""
+        folders = self._directory.iterdir() if self._directory.is_dir() else ()
+        keys = {int(folder.name) for folder in folders if folder.name.isdecimal() and folder.name.isascii()}
+        left_over = sorted(keys - {collection.key for collection in self._rows.collections()})
+        for key in left_over:
+            self.drop(key)
+        return left_over
 
     def close(self) -> None:
         self._words.close()
