@@ -21,6 +21,7 @@ BifocalError
 |-- JobFailed                     a job that a request waited for ended without its result
 |-- Overloaded                    queue full; retry after `retry_after_s`
 |-- ModelUnavailable              files missing, digest wrong, or runtime not installed
+|-- TrainingFailed                diverged, interrupted by a full disk, or its data allow no training
 `-- StorageError
     |-- StorageFull               no space left; nothing was written
     |-- StorageReadOnly
@@ -121,6 +122,10 @@ class Overloaded(BifocalError):
 
 
 class ModelUnavailable(BifocalError):
+    pass
+
+
+class TrainingFailed(BifocalError):
     pass
 
 

@@ -243,7 +243,7 @@ def _checked_weights_digest(name: str, transformer: Path) -> str:
             f"{transformer} has no model.safetensors; only safetensors is loaded, because other formats can"
             " run code: save the model again with safe_serialization=True"
         )
-    digests = [_file_digest(file) for file in weights]
+    digests = [file_digest(file) for file in weights]
     digest = digests[0] if len(digests) == 1 else hashlib.sha256("".join(digests).encode()).hexdigest()
     packaged = PACKAGED.get(name)
     if packaged and digest != packaged.sha256:
@@ -254,7 +254,7 @@ def _checked_weights_digest(name: str, transformer: Path) -> str:
     return digest
 
 
-def _file_digest(file: Path) -> str:
+def file_digest(file: Path) -> str:
     with file.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 

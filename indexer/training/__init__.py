@@ -1,0 +1,1 @@
+"""Fine-tuning and pretraining. Importing the modules in here imports torch."""
