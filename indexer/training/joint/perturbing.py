@@ -65,7 +65,7 @@ def _other_number(question: str, context: str, answer: str, choice: random.Rando
 def _replaced(
     question: str, context: str, answer: str, choice: random.Random, pattern: re.Pattern[str], *, skip: int
 ) -> str | None:
-    """With one match of the pattern, beyond the first `skip` characters, replaced by another of the context."""
+    """With one match of the pattern, beyond the first `skip` characters, replaced by one of the context."""
     places = [m for m in pattern.finditer(question) if m.start() >= skip]
     in_question = question.casefold()
     others = {m.group() for m in pattern.finditer(context)}
