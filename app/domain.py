@@ -109,6 +109,27 @@ class CollectionSettings:
     splitter: SplitterSettings = SplitterSettings()
 
 
+@dataclass(frozen=True, slots=True)
+class Fusion:
+    """How hybrid search makes one ranking of two; see `app.engine.fusion`."""
+
+    method: Literal["convex", "rrf"] = "convex"
+    dense_weight: float = 0.8
+    """0..1, of the convex combination. Chosen on training splits: docs/decisions/0011."""
+    depth: int = 200
+    """Passages that each leg contributes at first. The fused score depends on it a little: what is not among
+    so many by words counts 0 there."""
+
+
+@dataclass(frozen=True, slots=True)
+class SearchSettings:
+    """What searches of a collection take where the request does not say. May change at any time."""
+
+    fusion: Fusion = Fusion()
+    candidates: int | None = None
+    """Documents that a cross-encoder ranks anew; None leaves it to the search."""
+
+
 COLLECTION_NAME = "^[a-z0-9][a-z0-9_-]{0,62}$"
 """1 to 63 characters that stand in a path as they are."""
 
@@ -123,6 +144,7 @@ class Collection:
     model: str
     """Name of that model, for messages."""
     created_at: dt.datetime
+    search: SearchSettings = SearchSettings()
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,15 +232,6 @@ class Job:
     finished_at: dt.datetime | None = None
     error: str | None = None
     """For FAILED: why."""
-
-
-@dataclass(frozen=True, slots=True)
-class Fusion:
-    """How hybrid search makes one ranking of two; see `app.engine.fusion`."""
-
-    method: Literal["convex", "rrf"] = "convex"
-    dense_weight: float = 0.8
-    """0..1, of the convex combination. Chosen on training splits: docs/decisions/0011."""
 
 
 @dataclass(frozen=True, slots=True)

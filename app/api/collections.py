@@ -14,6 +14,7 @@ from app.api.schemas.collections import (
     CollectionsResponse,
     CollectionStatsResponse,
     IndexStatsResponse,
+    SearchSettingsRequest,
 )
 from app.api.state import Parts, parts
 from app.domain import Collection, View
@@ -27,6 +28,10 @@ PUT_EXAMPLES: dict[str, Any] = {
         "summary": "The same, spelled out",
         "value": {"splitter": {"max_tokens": 256, "overlap_tokens": 32}},
     },
+}
+SEARCH_EXAMPLES: dict[str, Any] = {
+    "tuned": {"summary": "More weight on words", "value": {"fusion": {"dense_weight": 0.7}}},
+    "default": {"summary": "Back to the defaults", "value": {}},
 }
 
 
@@ -62,7 +67,7 @@ def put_collection(
 ) -> Response:
     """Make an empty collection for the model that runs.
 
-    Repeating it with the same settings changes nothing. Settings cannot be changed later: other settings
+    Repeating it with the same settings changes nothing. Those of the splitter cannot be changed later: others
     for an existing name are refused with 409.
     """
     service = parts(request)
@@ -86,6 +91,28 @@ def get_collection(request: Request, name: CollectionName) -> Response:
     """Settings, statistics of its documents, and the state of its index."""
     service = parts(request)
     return json_response(_details(service, service.rows.collection(name)))
+
+
+@router.put(
+    "/{collection}/search-settings",
+    operation_id="put_search_settings",
+    summary="Change how a collection is searched by default",
+    response_description="The collection with its new settings.",
+    response_model=CollectionResponse,
+    responses=responses(404, 413, 415, 507),
+)
+def put_search_settings(
+    request: Request,
+    name: CollectionName,
+    body: Annotated[SearchSettingsRequest, Body(openapi_examples=SEARCH_EXAMPLES)],
+) -> Response:
+    """Replace what searches take where the request does not say, from the next search on.
+
+    What is left out gets its default, so `{}` brings all defaults back. `bifocal evaluate` with `--tune` and
+    `--apply` finds and writes what suits your own questions.
+    """
+    changed = parts(request).rows.set_search_settings(name, body.settings())
+    return json_response(CollectionResponse.of(changed))
 
 
 @router.delete(

@@ -88,7 +88,7 @@ def search_asymmetric(
             passages_per_hit=body.passages_per_hit,
             truncate=body.truncate,
             mode=body.mode,
-            fusion=None if body.fusion is None else Fusion(body.fusion.method, body.fusion.dense_weight),
+            fusion=_fusion(service, name, body),
             condition=condition,
         )
 
@@ -134,6 +134,12 @@ def _answer(
     return json_response(
         SearchResponse.of(page.result, facets, next_cursor=cursor_behind(page.next_place, name, body))
     )
+
+
+def _fusion(service: Parts, name: str, body: AsymmetricRequest) -> Fusion | None:
+    if body.fusion is None:
+        return None
+    return body.fusion.over(service.rows.collection(name).search.fusion)
 
 
 def _condition(body: SearchRequest) -> Filter | None:

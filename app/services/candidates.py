@@ -12,7 +12,7 @@ from app.storage.index import Candidates, Index
 from app.storage.rows import Keys
 
 DEPTH = 200
-"""Passages that each leg contributes at first."""
+"""Passages that a leg contributes at first; in hybrid search, `Fusion.depth` says how many."""
 DEEPER = 4
 """Factor from one tier to the next. The tiers are the same whatever `top_k` is, and what one tier has found
 keeps its scores in the next: so a score never depends on `top_k`."""
@@ -98,7 +98,8 @@ class Retriever:
         were its best passage as good as the worst that was found by either leg (the threshold of Fagin, Lotem
         and Naor 2003).
         """
-        depth, passages, documents = DEPTH, NOTHING, NOTHING
+        depth = self._fusion.depth if self._mode == "hybrid" else DEPTH
+        passages = documents = NOTHING
         while True:
             legs = self._legs(depth, among)
             new = _of_other_documents(legs.passages, documents.keys)

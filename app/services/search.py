@@ -67,8 +67,9 @@ class Search:
     ) -> SearchResult:
         """Documents whose passages answer a query, each with its best passages.
 
-        Documents whose metadata do not satisfy the condition are treated as if they were not there.
-        Lexical search does not encode the query, so the model, its limit and its fingerprint do not matter.
+        Documents whose metadata do not satisfy the condition are treated as if they were not there. Without
+        `fusion`, that of the collection's settings counts. Lexical search does not encode the query, so the
+        model, its limit and its fingerprint do not matter.
 
         Raises:
             CollectionNotFound, FingerprintMismatch, BlankText, Overloaded.
@@ -83,9 +84,8 @@ class Search:
             with _naming("query"):
                 encoded = _single(self._embedder.encode_queries([query], truncate=truncate))
             timer.lap("encode")
-        retriever = Retriever(
-            self._index, collection, query, encoded.vector, mode=mode, fusion=fusion or Fusion()
-        )
+        fusion = fusion or collection.search.fusion
+        retriever = Retriever(self._index, collection, query, encoded.vector, mode=mode, fusion=fusion)
 
         def rank(among: Keys | None) -> _Ranking:
             retrieved = retriever.retrieve(top_k, among=among)

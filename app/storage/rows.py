@@ -30,6 +30,7 @@ from app.domain import (
     JobState,
     Outcome,
     Passage,
+    SearchSettings,
     StoredDocument,
     StoredPassage,
     View,
@@ -132,6 +133,9 @@ class Rows(Protocol):
 
     def collections(self) -> Sequence[Collection]:
         """All, by name."""
+
+    def set_search_settings(self, name: str, settings: SearchSettings) -> Collection:
+        """Replace them; returns the collection as it is then. Raises CollectionNotFound."""
 
     def drop_collection(self, name: str) -> None:
         """Make it and its jobs invisible at once; `purge_dropped` frees the space later.

@@ -46,6 +46,7 @@ def show_stats(settings: Settings, name: str, *, as_json: bool) -> None:
             "model": collection.model,
             "fingerprint": collection.fingerprint,
             "splitter": dataclasses.asdict(collection.settings.splitter),
+            "search": dataclasses.asdict(collection.search),
             **dataclasses.asdict(store.rows.collection_stats(collection.key)),
             "indexes": {
                 view: dataclasses.asdict(store.index.stats(collection, view)) for view in get_args(View)

@@ -80,3 +80,54 @@ def test_an_overlap_of_more_than_half_a_passage_is_refused(client: TestClient) -
     body = {"splitter": {"max_tokens": 64, "overlap_tokens": 33}}
     problem = assert_problem(client.put("/v1/collections/notes", json=body), 422, "invalid-request")
     assert "at most half of max_tokens, here 32" in problem["detail"]
+
+
+SEARCH_SETTINGS = "/v1/collections/demo/search-settings"
+DEFAULTS = {"fusion": {"method": "convex", "dense_weight": 0.8, "depth": 200}, "candidates": None}
+
+
+def test_search_settings_are_replaced_and_shown(client: TestClient) -> None:
+    assert client.get("/v1/collections/demo").json()["search"] == DEFAULTS
+    changed = client.put(SEARCH_SETTINGS, json={"fusion": {"dense_weight": 0.5}, "candidates": 30}).json()
+    expected = {
+        **DEFAULTS,
+        "fusion": {"method": "convex", "dense_weight": 0.5, "depth": 200},
+        "candidates": 30,
+    }
+    assert changed["search"] == client.get("/v1/collections/demo").json()["search"] == expected
+    assert client.put(SEARCH_SETTINGS, json={}).json()["search"] == DEFAULTS
+
+
+@pytest.mark.parametrize(
+    ("body", "location"),
+    [
+        ({"fusion": {"dense_weight": 1.5}}, ["fusion", "dense_weight"]),
+        ({"fusion": {"depth": 9}}, ["fusion", "depth"]),
+        ({"fusion": {"method": "sum"}}, ["fusion", "method"]),
+        ({"candidates": 0}, ["candidates"]),
+        ({"splitter": {}}, ["splitter"]),
+    ],
+)
+def test_search_settings_outside_their_limits_are_refused(
+    client: TestClient, body: dict[str, object], location: list[str]
+) -> None:
+    problem = assert_problem(client.put(SEARCH_SETTINGS, json=body), 422, "invalid-request")
+    assert problem["errors"][0]["location"] == ["body", *location]
+
+
+def test_search_settings_of_an_unknown_collection_are_404(client: TestClient) -> None:
+    answer = client.put("/v1/collections/other/search-settings", json={})
+    assert_problem(answer, 404, "collection-not-found")
+
+
+def test_a_search_takes_the_settings_of_its_collection_where_it_says_nothing(client: TestClient) -> None:
+    path = "/v1/collections/demo/search/asymmetric"
+
+    def scores(**fusion: object) -> list[float]:
+        body = {"query": "river valley", "fusion": fusion} if fusion else {"query": "river valley"}
+        return [hit["fused"] for hit in client.post(path, json=body).json()["hits"]]
+
+    before, words = scores(), scores(dense_weight=0.1)
+    client.put(SEARCH_SETTINGS, json={"fusion": {"dense_weight": 0.1}})
+    assert scores() == scores(method="convex") == words != before
+    assert scores(dense_weight=0.8) == before

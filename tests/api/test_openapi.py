@@ -45,6 +45,7 @@ OPERATION_IDS = [
     "post_files",
     "put_collection",
     "put_document",
+    "put_search_settings",
     "search_asymmetric",
     "search_symmetric",
     "stream_job_events",

@@ -5,7 +5,7 @@ from typing import get_args
 
 import pytest
 
-from app.domain import Fusion, Hit, Mode
+from app.domain import Fusion, Hit, Mode, SearchSettings
 from app.errors import BlankText, FingerprintMismatch
 from app.services.search import Search
 from tests.services.library import NAME, Library
@@ -50,6 +50,32 @@ def test_a_document_found_by_its_words_alone_has_the_same_fused_ranks_for_every_
     )
     assert "rare" in dict(few)
     assert few == many[:100]
+
+
+@pytest.mark.parametrize("depth", [10, 200])
+def test_scores_do_not_depend_on_top_k_at_any_depth_of_fusion(library: Library, depth: int) -> None:
+    library.put(random_texts(400))
+    fusion = Fusion(depth=depth)
+    deep = scores(library.search.asymmetric(NAME, "castle harbour", top_k=400, fusion=fusion).hits)
+    shallow = scores(library.search.asymmetric(NAME, "castle harbour", top_k=15, fusion=fusion).hits)
+    assert shallow == deep[:15]
+
+
+def test_hybrid_search_is_as_deep_as_its_fusion_says(library: Library) -> None:
+    """The rare word counts most in BM25, the short texts are nearest: beyond the depth they have no words."""
+    library.put({f"near {i}": "Castle." for i in range(200)})
+    library.put({f"rare {i}": "Harbour of seven other small towns." for i in range(20)})
+    for depth, is_among_the_best in ((10, False), (400, True)):
+        hits = library.search.asymmetric(NAME, "castle harbour", top_k=400, fusion=Fusion(depth=depth)).hits
+        words = {hit.document_id: hit.lexical for hit in hits}
+        assert bool(words["near 0"]) is is_among_the_best
+
+
+def test_the_settings_of_a_collection_decide_where_a_search_does_not(library: Library) -> None:
+    library.put(random_texts(50))
+    rrf = scores(library.search.asymmetric(NAME, "castle", fusion=Fusion("rrf")).hits)
+    library.rows.set_search_settings(NAME, SearchSettings(Fusion("rrf")))
+    assert scores(library.search.asymmetric(NAME, "castle").hits) == rrf
 
 
 @pytest.mark.parametrize("fusion", [Fusion("convex", 0.3), Fusion("convex", 0.9), Fusion("rrf")])

@@ -16,9 +16,11 @@ from app.domain import (
     Collection,
     CollectionSettings,
     CollectionStats,
+    Fusion,
     Metadata,
     MetadataValue,
     Passage,
+    SearchSettings,
     SplitterSettings,
 )
 from app.errors import (
@@ -79,6 +81,23 @@ class CollectionsContract:
         rows.create_collection("a", wanted, fingerprint="f", model="m")
         stored = open_rows().collection("a")
         assert (stored.settings, stored.fingerprint, stored.model) == (wanted, "f", "m")
+
+    def test_search_settings_are_replaced_and_nothing_else(self, rows: Rows, open_rows: OpenRows) -> None:
+        made = make_collection(rows, "a")
+        assert made.search == SearchSettings()
+        wanted = SearchSettings(Fusion("rrf", 0.25, 50), candidates=30)
+        changed = rows.set_search_settings("a", wanted)
+        assert changed == dataclasses.replace(made, search=wanted) == open_rows().collection("a")
+        assert rows.set_search_settings("a", SearchSettings()) == made
+
+    def test_a_collection_can_be_created_again_after_its_search_settings_changed(self, rows: Rows) -> None:
+        made = make_collection(rows, "a")
+        changed = rows.set_search_settings("a", SearchSettings(candidates=5))
+        assert make_collection(rows, "a") == changed != made
+
+    def test_search_settings_of_an_unknown_collection_are_not_found(self, rows: Rows) -> None:
+        with pytest.raises(CollectionNotFound, match="nowhere"):
+            rows.set_search_settings("nowhere", SearchSettings())
 
     def test_other_settings_for_a_taken_name_are_refused(self, rows: Rows) -> None:
         make_collection(rows, "a")

@@ -5,7 +5,7 @@ from threading import Thread
 
 import pytest
 
-from app.domain import Metadata
+from app.domain import Metadata, SearchSettings
 from app.errors import SchemaTooNew
 from app.filters import parse_filter
 from app.storage.sqlite import SqliteRows
@@ -81,7 +81,8 @@ def undo_metadata_index(path: Path) -> None:
     connection = sqlite3.connect(path)
     connection.executescript(
         "DROP TABLE metadata_values; DROP TABLE metadata_fields; "
-        "ALTER TABLE collections DROP COLUMN metadata_version; PRAGMA user_version = 1"
+        "ALTER TABLE collections DROP COLUMN metadata_version; "
+        "ALTER TABLE collections DROP COLUMN search_settings; PRAGMA user_version = 1"
     )
     connection.close()
 
@@ -103,6 +104,19 @@ def test_metadata_of_a_store_of_schema_1_are_indexed_when_it_is_opened(path: Pat
         assert key == rows.document(collection.key, "a").key
     rows.close()
     assert_sound(path)
+
+
+def test_collections_of_schema_2_have_default_search_settings(path: Path) -> None:
+    rows = SqliteRows(path)
+    made = make_collection(rows)
+    rows.close()
+    connection = sqlite3.connect(path)
+    connection.executescript("ALTER TABLE collections DROP COLUMN search_settings; PRAGMA user_version = 2")
+    connection.close()
+    rows = SqliteRows(path)
+    assert rows.collections() == [made]
+    assert made.search == SearchSettings()
+    rows.close()
 
 
 def test_a_process_waits_while_another_one_migrates(path: Path) -> None:

@@ -2,14 +2,27 @@
 
 import datetime as dt
 from collections.abc import Mapping
-from typing import Self
+from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
 from app.api.schemas import RequestBody, ResponseBody
-from app.domain import Collection, CollectionSettings, SplitterSettings
+from app.domain import Collection, CollectionSettings, Fusion, SearchSettings, SplitterSettings
 
 DEFAULTS = SplitterSettings()
+DEFAULT_FUSION = Fusion()
+MIN_DEPTH, MAX_DEPTH = 10, 2_000
+MAX_CANDIDATES = 1_000
+FUSION_METHOD = (
+    "convex: the weighted mean of both scores, each stretched to 0..1. "
+    "rrf: reciprocal rank fusion, which looks at ranks alone."
+)
+DENSE_WEIGHT = "Of the cosine in the convex combination."
+FUSION_DEPTH = (
+    "Passages that each leg contributes at first. Scores depend on it a little: a passage that is not among "
+    "so many by words counts 0 there."
+)
+CANDIDATES = "Documents that a cross-encoder ranks anew; null leaves it to the search."
 
 
 class SplitterRequest(RequestBody):
@@ -51,9 +64,39 @@ class SplitterResponse(ResponseBody):
     version: int = Field(description="Raised when the same text would be split otherwise.")
 
 
+class FusionSettingsRequest(RequestBody):
+    method: Literal["convex", "rrf"] = Field(DEFAULT_FUSION.method, description=FUSION_METHOD)
+    dense_weight: float = Field(DEFAULT_FUSION.dense_weight, ge=0, le=1, description=DENSE_WEIGHT)
+    depth: int = Field(DEFAULT_FUSION.depth, ge=MIN_DEPTH, le=MAX_DEPTH, description=FUSION_DEPTH)
+
+
+class SearchSettingsRequest(RequestBody):
+    fusion: FusionSettingsRequest = Field(
+        default_factory=FusionSettingsRequest, description="Of the two legs of hybrid search."
+    )
+    candidates: int | None = Field(None, ge=1, le=MAX_CANDIDATES, description=CANDIDATES)
+
+    def settings(self) -> SearchSettings:
+        return SearchSettings(Fusion(**dict(self.fusion)), self.candidates)
+
+
+class FusionSettingsResponse(ResponseBody):
+    method: Literal["convex", "rrf"] = Field(description=FUSION_METHOD)
+    dense_weight: float = Field(description=DENSE_WEIGHT)
+    depth: int = Field(description=FUSION_DEPTH)
+
+
+class SearchSettingsResponse(ResponseBody):
+    fusion: FusionSettingsResponse
+    candidates: int | None = Field(description=CANDIDATES)
+
+
 class CollectionResponse(ResponseBody):
     name: str
     splitter: SplitterResponse
+    search: SearchSettingsResponse = Field(
+        description="What searches take where the request does not say; see PUT .../search-settings."
+    )
     model: str = Field(description="Bi-encoder that makes its vectors.")
     fingerprint: str = Field(description="Digest of all that decides its vectors; another one is refused.")
     created_at: dt.datetime
@@ -63,6 +106,7 @@ class CollectionResponse(ResponseBody):
         return CollectionResponse(
             name=collection.name,
             splitter=SplitterResponse.model_validate(collection.settings.splitter),
+            search=SearchSettingsResponse.model_validate(collection.search),
             model=collection.model,
             fingerprint=collection.fingerprint,
             created_at=collection.created_at,

@@ -1,11 +1,19 @@
 """Queries and hits."""
 
+import dataclasses
 from collections.abc import Mapping
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
 from app.api.schemas import RequestBody, ResponseBody
+from app.api.schemas.collections import (
+    DENSE_WEIGHT,
+    FUSION_DEPTH,
+    FUSION_METHOD,
+    MAX_DEPTH,
+    MIN_DEPTH,
+)
 from app.api.schemas.documents import Metadata
 from app.api.schemas.filters import FacetLimit, FacetNames, FacetResponse, FilterJson
 from app.domain import Facet, Fusion, Mode, SearchResult
@@ -15,7 +23,6 @@ MAX_QUERY_CHARS = 100_000
 """Seconds of encoding at most."""
 MAX_TOP_K = 1_000
 MAX_PASSAGES_PER_HIT = 20
-DEFAULT_FUSION = Fusion()
 SearchCursor = Annotated[
     str | None,
     Field(
@@ -29,14 +36,14 @@ COSINE = "Cosine, -1 to 1; greater is nearer. Comparable within one collection, 
 
 
 class FusionRequest(RequestBody):
-    method: Literal["convex", "rrf"] = Field(
-        "convex",
-        description="convex: the weighted mean of both scores, each stretched to 0..1. "
-        "rrf: reciprocal rank fusion, which looks at ranks alone.",
-    )
-    dense_weight: float = Field(
-        DEFAULT_FUSION.dense_weight, ge=0, le=1, description="Of the cosine in the convex combination."
-    )
+    """What is left out, or null, is as in the collection's search settings."""
+
+    method: Literal["convex", "rrf"] | None = Field(None, description=FUSION_METHOD)
+    dense_weight: float | None = Field(None, ge=0, le=1, description=DENSE_WEIGHT)
+    depth: int | None = Field(None, ge=MIN_DEPTH, le=MAX_DEPTH, description=FUSION_DEPTH)
+
+    def over(self, defaults: Fusion) -> Fusion:
+        return dataclasses.replace(defaults, **self.model_dump(exclude_none=True))
 
 
 class AsymmetricRequest(RequestBody):
@@ -56,7 +63,9 @@ class AsymmetricRequest(RequestBody):
         description="hybrid: by meaning and by words, fused. dense: by meaning alone. "
         "lexical: by words alone; then only documents with a word of the query are hits.",
     )
-    fusion: FusionRequest | None = Field(None, description="For hybrid; the default suits most collections.")
+    fusion: FusionRequest | None = Field(
+        None, description="For hybrid; the default is that of the collection's search settings."
+    )
     filter: FilterJson | None = None
     facets: FacetNames = Field(default_factory=list)
     facet_limit: FacetLimit = 10

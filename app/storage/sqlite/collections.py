@@ -3,9 +3,17 @@
 import dataclasses
 import json
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-from app.domain import Collection, CollectionSettings, CollectionStats, SplitterSettings
+from app.domain import (
+    Collection,
+    CollectionSettings,
+    CollectionStats,
+    Fusion,
+    SearchSettings,
+    SplitterSettings,
+)
 from app.errors import CollectionExists, CollectionNotFound
 from app.storage.sqlite.connection import Database, n_free_pages, return_free_pages
 from app.storage.sqlite.times import from_us, now_us
@@ -39,6 +47,14 @@ class CollectionRows:
         with self._database.read() as connection:
             rows = connection.execute("SELECT * FROM collections WHERE dropped_at IS NULL ORDER BY name")
             return [read_collection(row) for row in rows]
+
+    def set_search_settings(self, name: str, settings: SearchSettings) -> Collection:
+        with self._database.write() as connection:
+            connection.execute(
+                "UPDATE collections SET search_settings = ? WHERE key = ?",
+                (json.dumps(dataclasses.asdict(settings)), require_collection(connection, name).key),
+            )
+            return require_collection(connection, name)
 
     def drop_collection(self, name: str) -> None:
         with self._database.write() as connection:
@@ -99,7 +115,13 @@ def read_collection(row: sqlite3.Row) -> Collection:
         fingerprint=row["fingerprint"],
         model=row["model"],
         created_at=from_us(row["created_at"]),
+        search=_search_settings(json.loads(row["search_settings"])),
     )
+
+
+def _search_settings(stored: Mapping[str, Any]) -> SearchSettings:
+    """What was not stored has its default: nothing ever was, or it came with a later version."""
+    return SearchSettings(Fusion(**stored.get("fusion", {})), stored.get("candidates"))
 
 
 def _find(connection: sqlite3.Connection, name: str) -> Collection | None:

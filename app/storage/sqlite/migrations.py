@@ -184,7 +184,11 @@ ROWS_1 = (
 )
 
 Step = str | Callable[[sqlite3.Connection], None]
-MIGRATIONS: Sequence[Sequence[Step]] = (ROWS_1, (*METADATA_2, backfill))
+MIGRATIONS: Sequence[Sequence[Step]] = (
+    ROWS_1,
+    (*METADATA_2, backfill),
+    ("ALTER TABLE collections ADD COLUMN search_settings TEXT NOT NULL DEFAULT '{}'",),
+)
 
 
 def migrate(database: Database) -> None:
