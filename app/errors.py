@@ -17,7 +17,8 @@ BifocalError
 |   |-- CollectionExists          with other settings
 |   |-- FingerprintMismatch       the collection was made by another model or splitter
 |   |-- RankingChanged            a cursor's earlier pages are no longer the first of the ranking
-|   `-- JobFinished               cannot be cancelled any more
+|   |-- JobFinished               cannot be cancelled any more
+|   `-- ModelNotConfigured        no model has the role that the request needs; says how to give it one
 |-- JobFailed                     a job that a request waited for ended without its result
 |-- Overloaded                    queue full; retry after `retry_after_s`
 |-- ModelUnavailable              files missing, digest wrong, or runtime not installed
@@ -108,6 +109,10 @@ class RankingChanged(Conflict):
 
 
 class JobFinished(Conflict):
+    pass
+
+
+class ModelNotConfigured(Conflict):
     pass
 
 

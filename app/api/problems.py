@@ -46,6 +46,7 @@ KINDS: Mapping[type[errors.BifocalError], Kind] = {
     errors.FingerprintMismatch: Kind(409, "fingerprint-mismatch", "Collection was made by another model"),
     errors.RankingChanged: Kind(409, "ranking-changed", "Ranking changed since the page before"),
     errors.JobFinished: Kind(409, "job-finished", "Job has finished"),
+    errors.ModelNotConfigured: Kind(409, "model-not-configured", "No model for this"),
     errors.JobFailed: Kind(409, "job-failed", "Job ended without its result"),
     errors.Overloaded: Kind(503, "overloaded", "Service is busy"),
     errors.ModelUnavailable: Kind(503, "model-unavailable", "Model is not available"),
