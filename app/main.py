@@ -14,11 +14,23 @@ from fastapi import FastAPI
 from fastapi.middleware.cors import CORSMiddleware
 
 from app import __version__
-from app.api import collections, docs_browser, documents, files, jobs, openapi, problems, searches, service
+from app.api import (
+    collections,
+    docs_browser,
+    documents,
+    files,
+    inspection,
+    jobs,
+    openapi,
+    problems,
+    searches,
+    service,
+)
 from app.api.middleware import BodyLimit, Envelope, Faults, Paths
 from app.api.permits import Permits
 from app.api.state import Parts, State
 from app.engine.embedder import Embedder
+from app.engine.inspected import InspectedModels
 from app.engine.models import load_embedder
 from app.settings import Settings
 from app.storage.embedded import EmbeddedIndex
@@ -52,7 +64,8 @@ def create_app(
         loader = ThreadPoolExecutor(1, thread_name_prefix="load")
         loading = loader.submit(_load, load, settings)
         try:
-            yield {"parts": Parts(settings, rows, index, loading, Permits(settings.max_queue))}
+            permits, inspected = Permits(settings.max_queue), InspectedModels(settings)
+            yield {"parts": Parts(settings, rows, index, loading, permits, inspected)}
         finally:
             loader.shutdown()
             if loading.exception() is None:
@@ -76,6 +89,7 @@ def create_app(
         files.router,
         collections.router,
         jobs.router,
+        inspection.router,
         service.router,
         docs_browser.router,
     ):

@@ -23,6 +23,7 @@ TAGS = [
     {"name": "documents", "description": "Put documents and files into collections."},
     {"name": "collections", "description": "Named sets of documents made by one model."},
     {"name": "jobs", "description": "Accepted writes: progress, outcomes, cancelling."},
+    {"name": "inspection", "description": "What a model sees of a text, and does with it inside."},
     {"name": "service", "description": "Health, models and limits."},
 ]
 REF = "#/components/schemas/{model}"

@@ -6,6 +6,7 @@ from fastapi import APIRouter, Request, Response
 
 from app.api.bodies import StrictRoute, json_response
 from app.api.problems import HTTP_KINDS, problem_response, request_id, responses
+from app.api.schemas.inspection import MAX_INSPECTED_CHARS, MAX_TEXTS
 from app.api.schemas.models import (
     LimitsResponse,
     LiveResponse,
@@ -80,6 +81,8 @@ def list_models(request: Request) -> Response:
         max_query_tokens=model.max_tokens,
         max_top_k=MAX_TOP_K,
         max_passages_per_hit=MAX_PASSAGES_PER_HIT,
+        max_texts=MAX_TEXTS,
+        max_inspected_chars=MAX_INSPECTED_CHARS,
         max_document_id_bytes=MAX_DOCUMENT_ID_BYTES,
         max_wait_s=MAX_WAIT_S,
     )

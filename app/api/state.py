@@ -8,6 +8,7 @@ from starlette.requests import HTTPConnection
 
 from app.api.permits import Permits
 from app.engine.embedder import Embedder
+from app.engine.inspected import InspectedModels
 from app.errors import BifocalError, ModelUnavailable, Overloaded
 from app.services.search import Search
 from app.settings import Settings
@@ -23,6 +24,7 @@ class Parts:
     loading: Future[Embedder]
     """Done when the bi-encoder can be used, or with the reason why it never will."""
     search_permits: Permits
+    inspected: InspectedModels
 
     @property
     def embedder(self) -> Embedder:

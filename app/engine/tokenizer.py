@@ -15,7 +15,9 @@ import numpy as np
 import tokenizers
 from numpy.typing import NDArray
 
-Ids = NDArray[np.int32]
+from app.engine.pieces import Ids, Pieces, read_encoding
+
+__all__ = ["SECTION_CHARS", "Ids", "Tokenizer", "Tokens", "title_limit"]
 
 LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 REPLACEMENT = "\ufffd"
@@ -96,6 +98,31 @@ class Tokenizer:
     def count(self, text: str) -> int:
         """Number of tokens, special tokens not included."""
         return len(self.token_ids([text])[0])
+
+    def pieces(self, text: str, pair: str | None = None) -> Pieces:
+        """All that a model reads of one text or two: special tokens, segments and words included; not cut."""
+        second = None if pair is None else _encodable(pair)
+        whole = self._tokenizer.encode(_encodable(text), second, add_special_tokens=True)
+        return read_encoding(whole, unknown=self.unknown(np.array(whole.ids, dtype=np.int32)))
+
+    def normalized(self, text: str) -> str:
+        """The text as it is looked up: for an uncased model in lower case, without accents."""
+        normalizer = self._tokenizer.normalizer
+        return text if normalizer is None else str(normalizer.normalize_str(_encodable(text)))
+
+    def name(self, token_id: int) -> str:
+        """As written in the vocabulary."""
+        return str(self._tokenizer.id_to_token(token_id))
+
+    def id_of(self, token: str) -> int | None:
+        """Of a token written as in the vocabulary; None for what is not there."""
+        found = self._tokenizer.token_to_id(token)
+        return None if found is None else int(found)
+
+    @property
+    def size(self) -> int:
+        """Number of tokens that have an id."""
+        return int(self._tokenizer.get_vocab_size(with_added_tokens=True))
 
     def unknown(self, ids: Ids) -> NDArray[np.bool_]:
         """Which of the ids stand for "not in the vocabulary"."""

@@ -36,6 +36,8 @@ OPERATION_IDS = [
     "get_job",
     "get_liveness",
     "get_readiness",
+    "inspect_attention",
+    "inspect_embeddings",
     "list_collections",
     "list_documents",
     "list_job_outcomes",
@@ -49,6 +51,7 @@ OPERATION_IDS = [
     "search_asymmetric",
     "search_symmetric",
     "stream_job_events",
+    "tokenize",
 ]
 
 

@@ -27,6 +27,10 @@ class LimitsResponse(ResponseBody):
     max_query_tokens: int = Field(description="Query in tokens; more is truncated or refused.")
     max_top_k: int = Field(description="Documents per search.")
     max_passages_per_hit: int = Field(description="Passages shown per document.")
+    max_texts: int = Field(description="Texts per request to tokenize or classify.")
+    max_inspected_chars: int = Field(
+        description="All texts of a request to tokenize or look into, in Unicode code points."
+    )
     max_document_id_bytes: int = Field(description="Document id in bytes of UTF-8.")
     max_wait_s: float = Field(description="Seconds that `Prefer: wait` may ask for.")
 
