@@ -49,6 +49,7 @@ KINDS: Mapping[type[errors.BifocalError], Kind] = {
     errors.ModelNotConfigured: Kind(409, "model-not-configured", "No model for this"),
     errors.JobFailed: Kind(409, "job-failed", "Job ended without its result"),
     errors.Overloaded: Kind(503, "overloaded", "Service is busy"),
+    errors.TrainingFailed: Kind(500, "training-failed", "Training failed"),
     errors.ModelUnavailable: Kind(503, "model-unavailable", "Model is not available"),
     errors.StorageFull: Kind(507, "storage-full", "No space left"),
     errors.StorageReadOnly: Kind(503, "storage-read-only", "Store cannot be written"),
