@@ -290,6 +290,8 @@ class SearchResult:
     generation: int
     timings_ms: Mapping[str, float]
     """Milliseconds per stage: encode, filter (if any), retrieve, fetch, total."""
+    notices: tuple[str, ...] = ()
+    """What was done otherwise than asked for, because it could not be done."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,7 @@
 """First stage of asymmetric search: the documents that may answer a query, with the score of each leg."""
 
 import dataclasses
+import logging
 from dataclasses import dataclass
 
 import numpy as np
@@ -8,8 +9,11 @@ from numpy.typing import NDArray
 
 from app.domain import Collection, Fusion, Mode, Total
 from app.engine.fusion import convex_combination, reciprocal_rank_fusion
+from app.errors import StorageDamaged
 from app.storage.index import Candidates, Index
 from app.storage.rows import Keys
+
+logger = logging.getLogger(__name__)
 
 DEPTH = 200
 """Passages that a leg contributes at first; in hybrid search, `Fusion.depth` says how many."""
@@ -49,6 +53,8 @@ class Retrieved:
     """None: all documents that there are."""
     generation: int
     is_exact: bool
+    mode: Mode
+    """What ranked them. Dense in a hybrid search whose words cannot be searched now."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +103,19 @@ class Retriever:
         Goes deeper until there are `top_k` documents and no document that was left out could be among them,
         were its best passage as good as the worst that was found by either leg (the threshold of Fagin, Lotem
         and Naor 2003).
+
+        A hybrid search goes on by meaning alone while the files of the words are damaged.
         """
+        try:
+            return self._retrieve(top_k, among)
+        except StorageDamaged as error:
+            if self._mode != "hybrid":
+                raise
+            logger.error("searching by meaning alone collection=%s: %s", self._collection.name, error)  # noqa: TRY400  no fault of the code
+        self._mode = "dense"
+        return self._retrieve(top_k, among)
+
+    def _retrieve(self, top_k: int, among: Keys | None) -> Retrieved:
         depth = self._fusion.depth if self._mode == "hybrid" else DEPTH
         passages = documents = NOTHING
         while True:
@@ -116,6 +134,7 @@ class Retriever:
                     total=self._total(len(ranked.keys), legs),
                     generation=legs.generation,
                     is_exact=legs.is_exact and is_settled,
+                    mode=self._mode,
                 )
             depth *= DEEPER
 

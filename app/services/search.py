@@ -23,6 +23,10 @@ from app.storage.rows import Keys, Rows
 
 TIE_DEPTH = 10_000
 """How deep documents of equal similarity are collected before the id decides between them."""
+WITHOUT_WORDS = (
+    "ranked by meaning alone, as in dense mode: the word index is damaged, and is searched again when the "
+    "worker has built it anew"
+)
 ATTEMPTS = 10
 """Searches, while documents that were found are changed before their rows are read."""
 
@@ -43,6 +47,7 @@ class _Ranking:
     is_exact: bool
     is_stale: bool
     """A document was deleted or replaced between index and rows."""
+    notices: tuple[str, ...] = ()
 
 
 class Search:
@@ -91,11 +96,10 @@ class Search:
             retrieved = retriever.retrieve(top_k, among=among)
             timer.lap("retrieve")
             total = retrieved.total or self._all_documents(collection, among)
-            ranking = self._passage_hits(
-                retrieved, total, top_k=top_k, passages_per_hit=passages_per_hit, is_fused=mode == "hybrid"
-            )
+            ranking = self._passage_hits(retrieved, total, top_k=top_k, passages_per_hit=passages_per_hit)
             timer.lap("fetch")
-            return ranking
+            notices = () if retrieved.mode == mode else (WITHOUT_WORDS,)
+            return dataclasses.replace(ranking, notices=notices)
 
         return self._result(encoded, _settled(self._among(collection, condition, rank, timer)), timer)
 
@@ -211,7 +215,7 @@ class Search:
             depth *= 4
 
     def _passage_hits(
-        self, retrieved: Retrieved, total: Total, *, top_k: int, passages_per_hit: int, is_fused: bool
+        self, retrieved: Retrieved, total: Total, *, top_k: int, passages_per_hit: int
     ) -> _Ranking:
         documents, passages = retrieved.documents, retrieved.passages
         places: dict[int, list[int]] = {key: [] for key in documents.keys.tolist()}
@@ -238,7 +242,7 @@ class Search:
                         score=float(documents.score[at]),
                         similarity=_known(documents.dense[at]),
                         lexical=_known(documents.lexical[at]),
-                        fused=float(documents.score[at]) if is_fused else None,
+                        fused=float(documents.score[at]) if retrieved.mode == "hybrid" else None,
                         passages=tuple(hit for _, hit in shown),
                     )
                 )
@@ -286,6 +290,7 @@ class Search:
             query_truncated=query.truncated,
             n_query_windows=query.n_windows,
             generation=ranking.generation,
+            notices=ranking.notices,
             timings_ms=timer.timings_ms(),
         )
 

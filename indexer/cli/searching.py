@@ -43,6 +43,8 @@ def print_hits(result: SearchResult, console: Console) -> None:
         console.print(
             f"Only the first {result.max_query_tokens} of {result.n_query_tokens} tokens of the query count."
         )
+    for notice in result.notices:
+        console.print(notice[0].upper() + notice[1:] + ".", markup=False)
     if not result.hits:
         console.print("Nothing found.")
     for hit in result.hits:

@@ -20,6 +20,7 @@ NAME = "papers"
 
 class Library:
     def __init__(self, folder: Path) -> None:
+        self.folder = folder
         settings = Settings(home=folder)
         self.rows = SqliteRows(folder / "bifocal.db")
         self.index = EmbeddedIndex(self.rows, folder / "indexes", settings)

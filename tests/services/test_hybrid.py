@@ -1,13 +1,17 @@
 """The three modes of asymmetric search over real rows, vectors and words."""
 
 import random
+from contextlib import closing
 from typing import get_args
 
 import pytest
 
 from app.domain import Fusion, Hit, Mode, SearchSettings
-from app.errors import BlankText, FingerprintMismatch
-from app.services.search import Search
+from app.errors import BlankText, FingerprintMismatch, StorageDamaged
+from app.services.search import WITHOUT_WORDS, Search
+from app.settings import Settings
+from app.storage.embedded import EmbeddedIndex
+from app.storage.lexical.files import META
 from tests.services.library import NAME, Library
 from tests.substitutes import WordHashEmbedder
 
@@ -182,3 +186,35 @@ def test_a_replaced_text_is_found_by_its_new_words_only(library: Library, mode: 
     hits = library.search.asymmetric(NAME, "river", mode=mode).hits
     assert all("river" not in hit.passages[0].text for hit in hits)
     assert len(hits) == (0 if mode == "lexical" else 2)
+
+
+def damage_words(library: Library) -> None:
+    """And let go of what is open, as another process would not have it."""
+    library.index.maintain(library.collection)
+    for file in library.folder.rglob(META):
+        file.write_bytes(b"{")
+    library.index.close()
+
+
+def test_hybrid_goes_on_by_meaning_alone_and_says_so_while_the_words_are_damaged(library: Library) -> None:
+    library.put(random_texts(20))
+    before = library.search.asymmetric(NAME, "river bridge", mode="dense")
+    assert library.search.asymmetric(NAME, "river bridge").notices == ()
+    damage_words(library)
+    found = library.search.asymmetric(NAME, "river bridge")
+    assert found.notices == (WITHOUT_WORDS,)
+    assert scores(found.hits) == scores(before.hits)
+    assert all(hit.fused is None and hit.lexical is None for hit in found.hits)
+    with pytest.raises(StorageDamaged, match="word index"):
+        library.search.asymmetric(NAME, "river bridge", mode="lexical")
+
+
+def test_hybrid_is_whole_again_when_the_words_are_built_anew(library: Library) -> None:
+    library.put(random_texts(20))
+    damage_words(library)
+    assert library.search.asymmetric(NAME, "river bridge").notices
+    with closing(EmbeddedIndex(library.rows, library.folder / "indexes", Settings())) as started_again:
+        started_again.maintain(library.collection)
+    found = library.search.asymmetric(NAME, "river bridge")
+    assert found.notices == ()
+    assert all(hit.fused is not None for hit in found.hits)

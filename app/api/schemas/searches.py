@@ -158,6 +158,10 @@ class SearchResponse(ResponseBody):
     )
     query: QueryResponse
     generation: int = Field(description="Of the index that was searched.")
+    notices: list[str] = Field(
+        description="What was done otherwise than asked for; usually empty. Hybrid search ranks by meaning "
+        "alone while the index of the words is damaged."
+    )
     timings_ms: Mapping[str, float] = Field(
         description="Milliseconds per stage: encode, filter (if any), retrieve, fetch, and in total.",
         examples=[{"encode": 2.4, "retrieve": 1.1, "fetch": 0.6, "total": 4.2}],
@@ -178,5 +182,6 @@ class SearchResponse(ResponseBody):
                 n_windows=result.n_query_windows,
             ),
             generation=result.generation,
+            notices=list(result.notices),
             timings_ms=result.timings_ms,
         )

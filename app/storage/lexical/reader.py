@@ -148,9 +148,12 @@ def _open_verified(folder: Path) -> tantivy.Index:
         try:
             verify_files(folder)
             return open_index(folder)
-        except StorageDamaged:
+        except StorageDamaged as error:
             if _stamp(folder / META) == before:
-                raise
+                raise StorageDamaged(
+                    "the word index is damaged and waits for the worker to build it anew; "
+                    f"dense search works meanwhile: {error}"
+                ) from error
 
 
 def _stamp(path: Path) -> FileStamp:
