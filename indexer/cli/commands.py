@@ -181,6 +181,40 @@ def evaluate(
 
 
 @app.command()
+def mine(  # noqa: PLR0917  typer makes options of them, callable by name alone
+    output: Annotated[Path, typer.Option(help="File of JSON lines, for `bifocal train reader-reranker`.")],
+    data: Annotated[Path | None, typer.Option(help="Folder in BEIR layout.")] = None,
+    split: Annotated[str, typer.Option(help="Which judgements of --data.")] = "train",
+    squad: Annotated[list[Path] | None, typer.Option(help="Files in SQuAD's format.")] = None,
+    negatives: Annotated[int, typer.Option(min=1, max=20, help="For each question.")] = 2,
+    limit: Annotated[int | None, typer.Option(min=1, help="Questions, chosen at random.")] = None,
+    home: Annotated[
+        Path | None,
+        typer.Option(help="Keep the store there: repeating costs little. A temporary one without it."),
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Decides which questions and negatives are chosen.")] = 1,
+) -> None:
+    """Find passages that look like answers and are none, to train a reranker on."""
+    with reported():
+        from app.settings import Settings
+        from indexer.cli.mining import Request, mine_negatives
+
+        mine_negatives(
+            Settings.from_environment(),
+            Request(
+                data=data,
+                split=split,
+                squad=squad or [],
+                output=output,
+                negatives=negatives,
+                limit=limit,
+                home=home,
+                seed=seed,
+            ),
+        )
+
+
+@app.command()
 def settings(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
     """Print every setting with its value and meaning."""
     with reported():

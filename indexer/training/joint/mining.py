@@ -1,18 +1,11 @@
 """Hard negatives: passages that hybrid search ranks high for a training question and that do not answer it.
 
-    python -m indexer.training.joint.mining DATA HOME OUTPUT
-
-DATA is the folder of the public data sets, HOME that of a store with the collections `qa` (the paragraphs of
-SQuAD train and qed-nq) and `medquad` and `scifact` (their corpora); they are filled on the first run. OUTPUT
-gets JSON lines of groups. Only training questions are used, and as negatives only what is not judged
-relevant; for questions with a known answer, only passages in which its words do not occur.
-
-Both legs of the index take part (Karpukhin et al. 2020, section 5.2, mine with BM25; Xiong et al. 2021 with
-the encoder itself).
+Both legs of the index take part: Karpukhin et al. 2020, section 5.2, mine with BM25; Xiong et al. 2021 with
+the encoder itself.
 """
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from app.domain import Hit
@@ -20,6 +13,7 @@ from app.services.search import Search
 from indexer.training.joint.groups import NO_ANSWER, Candidate, Group
 
 DEPTH = 30
+"""Hits among which negatives are chosen: near enough to be hard, and enough to choose from."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,21 +25,23 @@ class Judged:
     """Document ids."""
     positive: Candidate | None
     """None: the best passage of a relevant document, as search finds it."""
+    is_negative: Callable[[Hit], bool]
+    """Whether a hit that is not among the relevant ones may stand for what does not answer."""
 
 
-def mined_group(
-    search: Search,
-    collection: str,
-    judged: Judged,
-    *,
-    n_negatives: int,
-    is_negative: Callable[[Hit], bool],
-    choice: random.Random,
-) -> Group | None:
-    """The question with a passage that answers it and some that do not; None where search finds too few."""
-    hits = search.asymmetric(collection, judged.question, top_k=DEPTH, passages_per_hit=1).hits
-    positive = judged.positive or _positive(hits, judged.relevant)
-    negatives = [hit for hit in hits if hit.document_id not in judged.relevant and is_negative(hit)]
+def mine(
+    search: Search, collection: str, questions: Iterable[Judged], *, n_negatives: int, seed: int
+) -> Iterator[Group | None]:
+    """Each question with a passage that answers it and some that do not; None where search finds too few."""
+    choice = random.Random(seed)  # noqa: S311  a sample, not a secret
+    for judged in questions:
+        hits = search.asymmetric(collection, judged.question, top_k=DEPTH, passages_per_hit=1).hits
+        yield _group(judged, hits, n_negatives=n_negatives, choice=choice)
+
+
+def _group(judged: Judged, hits: Sequence[Hit], *, n_negatives: int, choice: random.Random) -> Group | None:
+    positive = judged.positive or _found_positive(hits, judged.relevant)
+    negatives = [hit for hit in hits if hit.document_id not in judged.relevant and judged.is_negative(hit)]
     if positive is None or len(negatives) < n_negatives:
         return None
     answer = NO_ANSWER if judged.positive else None
@@ -56,7 +52,7 @@ def mined_group(
     return Group(judged.question, (positive, *chosen))
 
 
-def _positive(hits: Sequence[Hit], relevant: frozenset[str]) -> Candidate | None:
+def _found_positive(hits: Sequence[Hit], relevant: frozenset[str]) -> Candidate | None:
     for hit in hits:
         if hit.document_id in relevant:
             return Candidate(hit.passages[0].text, hit.title, 1.0, None)
