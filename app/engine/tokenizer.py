@@ -39,9 +39,25 @@ class Tokens:
     starts: NDArray[np.int32]  # (t,)
     ends: NDArray[np.int32]  # (t,)
     unknown: NDArray[np.bool_]  # (t,), True where the vocabulary has no token for the text
+    words: Ids  # (t,), number of the word that the token is a piece of; words are what the tokenizer splits
 
     def __len__(self) -> int:
         return len(self.ids)
+
+
+@dataclass(frozen=True, slots=True)
+class PairTemplate:
+    """How two texts stand in one input: `before` first `between` second `after`."""
+
+    before: Ids
+    between: Ids
+    after: Ids
+    segments: tuple[int, int, int, int, int]
+    """Segment id of each of the five parts."""
+
+    @property
+    def n_special(self) -> int:
+        return len(self.before) + len(self.between) + len(self.after)
 
 
 class Tokenizer:
@@ -62,6 +78,7 @@ class Tokenizer:
         self._unknown_id = _unknown_id(self._tokenizer, parsed["model"])
         self._splits_at_spaces = (parsed.get("pre_tokenizer") or {}).get("type") == "BertPreTokenizer"
         self.prefix, self.suffix = _special_ids(self._tokenizer)
+        self.pair = _pair_template(self._tokenizer)
 
     @property
     def n_special(self) -> int:
@@ -79,7 +96,8 @@ class Tokenizer:
                 for e, begin in zip(encodings, begins, strict=True)
             ]
         )  # (t, 2)
-        return Tokens(ids, offsets[:, 0], offsets[:, 1], self.unknown(ids))
+        words = _words([encoding.word_ids for encoding in encodings])
+        return Tokens(ids, offsets[:, 0], offsets[:, 1], self.unknown(ids), words)
 
     def token_ids(self, texts: Sequence[str]) -> list[Ids]:
         """Ids alone, cheaper than `tokenize`; the same ids."""
@@ -166,3 +184,27 @@ def _special_ids(tokenizer: tokenizers.Tokenizer) -> tuple[Ids, Ids]:
     ids = np.array(encoding.ids, dtype=np.int32)
     ordinary = np.flatnonzero(np.array(encoding.special_tokens_mask) == 0)
     return ids[: ordinary[0]], ids[ordinary[-1] + 1 :]
+
+
+def _pair_template(tokenizer: tokenizers.Tokenizer) -> PairTemplate:
+    """Found by looking at a pair of short texts."""
+    encoding = tokenizer.encode("a", "a", add_special_tokens=True)
+    ids, segments = np.array(encoding.ids, dtype=np.int32), encoding.type_ids
+    texts = np.array([-1 if text is None else text for text in encoding.sequence_ids])
+    first, second = np.flatnonzero(texts == 0), np.flatnonzero(texts == 1)
+    before, between, after = ids[: first[0]], ids[first[-1] + 1 : second[0]], ids[second[-1] + 1 :]
+    places = (0, int(first[0]), int(first[-1]) + 1, int(second[0]), len(ids) - 1)
+    of_parts = tuple(segments[place] for place in places)
+    return PairTemplate(before, between, after, of_parts)  # type: ignore[arg-type]  # five
+
+
+def _words(of_sections: Sequence[Sequence[int | None]]) -> Ids:
+    """Counted on from section to section; sections are cut between words."""
+    counted: list[Ids] = []
+    n_before = 0
+    for words in of_sections:
+        numbers = np.array([-1 if word is None else word for word in words], dtype=np.int32)
+        numbers = np.maximum.accumulate(numbers)  # what belongs to no word goes with the word before
+        counted.append(numbers + np.int32(n_before))
+        n_before += int(numbers.max(initial=-1)) + 1
+    return np.concatenate(counted)
