@@ -36,6 +36,22 @@ class Settings(BaseSettings):
         "sentence-transformers/all-MiniLM-L6-v2",
         description="Bi-encoder: a model name or a local folder in sentence-transformers layout.",
     )
+    models: Path = Field(
+        Path(__file__).parents[1] / "models", description="Folder of the models that this project trained."
+    )
+    reranker: str = Field(
+        "",
+        description="Cross-encoder that looks again at the best passages: a name or folder; empty: the joint "
+        "model of the models folder, if it is there.",
+    )
+    reader: str = Field(
+        "", description="Model that finds answers in passages; empty: the joint model, as for the reranker."
+    )
+    tagger: str = Field("", description="Model that finds entities; empty: the one of the models folder.")
+    sequence_models: Annotated[tuple[str, ...], NoDecode] = Field(
+        (), description="Fine-tuned classifiers of texts, separated by commas; empty: the shipped ones."
+    )
+    lens: str = Field("", description="Model that fills masked words; empty: the one of the models folder.")
     runtime: Literal["auto", "openvino", "torch"] = Field(
         "auto", description="auto uses the compiled model when it is prepared and OpenVINO is installed."
     )
@@ -77,10 +93,10 @@ class Settings(BaseSettings):
             raise ValueError("must begin with a slash, such as /search")
         return path
 
-    @field_validator("cors_origins", mode="before")
+    @field_validator("cors_origins", "sequence_models", mode="before")
     @classmethod
-    def _separated_by_commas(cls, origins: object) -> object:
-        return [o.strip() for o in origins.split(",") if o.strip()] if isinstance(origins, str) else origins
+    def _separated_by_commas(cls, names: object) -> object:
+        return [n.strip() for n in names.split(",") if n.strip()] if isinstance(names, str) else names
 
     @classmethod
     def from_environment(cls) -> "Settings":

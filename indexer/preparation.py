@@ -12,30 +12,45 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from importlib import metadata
 from pathlib import Path
 
 import indexer
 from app.engine.compiled import NETWORK, RECIPE, compiled_folder, read_manifest, write_manifest
-from app.engine.inputs import encoder_inputs
-from app.engine.models import BiEncoderFiles, find_bi_encoder, load_tokenizer
+from app.engine.head_files import HeadFiles
+from app.engine.models import BiEncoderFiles, find_bi_encoder
+from app.engine.roles import ROLES, Role, models_of
 from app.errors import ModelUnavailable
 from app.settings import Settings
-from indexer.calibration import calibration_texts
-from indexer.quantisation_request import QuantisationRequest
+from indexer.calibration_inputs import bi_encoder_request, head_request
+from indexer.quantisation_request import Precision, QuantisationRequest
 
 ProgressCallback = Callable[[str, float], None]
 """Gets (stage, share done 0..1)."""
 
-HELD_OUT_EVERY = 10
-"""Every tenth calibration text is kept out of calibration and compares the result with the original."""
 LEAST_SIMILARITY = 0.98
-"""Mean cosine below which a compiled model is refused. The default model reaches 0.998."""
+"""Mean cosine below which a compiled bi-encoder is refused. The default model reaches 0.998."""
+LEAST_LIKENESS = 0.98
+"""Of the outputs of a head (`indexer.likeness`): below, it is compiled without quantising anything."""
 TOOLS = ("nncf", "openvino")
 """Their versions decide the result."""
 NEEDED = (*TOOLS, "torch", "transformers")
 TEMPORARY = ".preparing-"
 USE_TORCH = "set BIFOCAL_RUNTIME=torch to run the model as it is"
+
+
+def prepare(settings: Settings, *, progress: ProgressCallback | None = None) -> dict[str, Path]:
+    """Compile the models of all roles into the cache unless that was done already; folders by name of model.
+
+    Raises:
+        ModelUnavailable: as `prepare_embedder`.
+    """
+    folders = {settings.embedder: prepare_embedder(settings, progress=progress)}
+    for role in ROLES:
+        for files in models_of(role, settings):
+            folders[files.name] = prepare_head(files, role, settings, progress=progress)
+    return folders
 
 
 def prepare_embedder(settings: Settings, *, progress: ProgressCallback | None = None) -> Path:
@@ -48,14 +63,68 @@ def prepare_embedder(settings: Settings, *, progress: ProgressCallback | None = 
         ModelUnavailable: files missing, tools not installed, cache not writable, or a result that is not
             faithful to the original.
     """
-    progress = progress or _ignore
-    progress("find", 0.0)
     files = find_bi_encoder(settings.embedder, offline=settings.offline)
+
+    def build(folder: Path, progress: ProgressCallback) -> None:
+        def refuse(similarity: float, _precision: Precision) -> Precision | None:
+            if similarity >= LEAST_SIMILARITY:
+                return None
+            raise ModelUnavailable(
+                f"the compiled form of {files.name} deviates too much from the original: mean cosine"
+                f" {similarity:.3f}, at least {LEAST_SIMILARITY} is needed; {USE_TORCH}"
+            )
+
+        made_by = {"model": files.name, "parts": dict(files.parts)}
+        _build(folder, bi_encoder_request(files), made_by, progress=progress, other_precision=refuse)
+
+    return _prepared(files, settings, build, progress or _ignore)
+
+
+def prepare_head(
+    files: HeadFiles, role: Role, settings: Settings, *, progress: ProgressCallback | None = None
+) -> Path:
+    """As `prepare_embedder`, for a model with a head. One that int8 costs too much is not quantised.
+
+    Args:
+        role: decides on which inputs it is calibrated: pairs or texts.
+    """
+
+    def build(folder: Path, progress: ProgressCallback) -> None:
+        def float32_instead(likeness: float, precision: Precision) -> Precision | None:
+            return "float32" if precision == "int8" and not likeness >= LEAST_LIKENESS else None
+
+        made_by = {
+            "model": files.name,
+            "parts": {"weights": files.digest, "architecture": files.architecture},
+        }
+        request = head_request(files, role, settings)
+        _build(folder, request, made_by, progress=progress, other_precision=float32_instead)
+
+    return _prepared(files, settings, build, progress or _ignore)
+
+
+def is_prepared(settings: Settings) -> bool:
+    """Whether intact compiled forms of all models are there, so that preparing would do nothing."""
+    files: list[BiEncoderFiles | HeadFiles] = [
+        find_bi_encoder(settings.embedder, offline=settings.offline),
+        *(head for role in ROLES for head in models_of(role, settings)),
+    ]
+    return all(_is_current(compiled_folder(settings.cache, each)) for each in files)
+
+
+def _prepared(
+    files: BiEncoderFiles | HeadFiles,
+    settings: Settings,
+    build: Callable[[Path, ProgressCallback], None],
+    progress: ProgressCallback,
+) -> Path:
+    progress("find", 0.0)
     folder = compiled_folder(settings.cache, files)
     try:
         with _only_one(folder.parent):
             if not _is_current(folder):
-                _build(files, folder, progress)
+                _check_tools()
+                build(folder, progress)
     except OSError as error:
         raise ModelUnavailable(
             f"cannot write to {settings.cache} ({error.strerror}); set BIFOCAL_CACHE to another folder"
@@ -66,12 +135,6 @@ def prepare_embedder(settings: Settings, *, progress: ProgressCallback | None = 
 
 def _ignore(_stage: str, _share: float) -> None:
     pass
-
-
-def is_prepared(settings: Settings) -> bool:
-    """Whether an intact compiled form of the bi-encoder is there, so that preparing would do nothing."""
-    files = find_bi_encoder(settings.embedder, offline=settings.offline)
-    return _is_current(compiled_folder(settings.cache, files))
 
 
 def _is_current(folder: Path) -> bool:
@@ -93,6 +156,14 @@ def _version(package: str) -> str | None:
         return None
 
 
+def _check_tools() -> None:
+    if missing := [name for name in NEEDED if _version(name) is None]:
+        raise ModelUnavailable(
+            f"{', '.join(missing)} not installed: run `pip install bifocal[models]` to prepare models, or"
+            " copy a prepared cache from elsewhere"
+        )
+
+
 @contextmanager
 def _only_one(folder: Path) -> Iterator[None]:
     """Keep other processes out, and clear away what an interrupted one left."""
@@ -104,30 +175,36 @@ def _only_one(folder: Path) -> Iterator[None]:
         yield
 
 
-def _build(files: BiEncoderFiles, folder: Path, progress: ProgressCallback) -> None:
-    if missing := [name for name in NEEDED if _version(name) is None]:
-        raise ModelUnavailable(
-            f"{', '.join(missing)} not installed: run `pip install bifocal[models]` to prepare models, or"
-            " bring a prepared cache from elsewhere"
-        )
+def _build(
+    folder: Path,
+    request: QuantisationRequest,
+    made_by: Mapping[str, object],
+    *,
+    progress: ProgressCallback,
+    other_precision: Callable[[float, Precision], Precision | None],
+) -> None:
+    """
+    Args:
+        other_precision: told how alike result and original are, and the precision of the result, it gives
+            another one to try; None: the result is good. It may raise.
+    """
     temporary = Path(tempfile.mkdtemp(prefix=TEMPORARY, dir=folder.parent))
     try:
         made = temporary / "made"
         made.mkdir()
-        request = _request(files, made / NETWORK)
+        request = replace(request, network=str(made / NETWORK))
         similarity = _run(request, temporary, progress)
-        if not similarity >= LEAST_SIMILARITY:
-            raise ModelUnavailable(
-                f"the compiled form of {files.name} deviates too much from the original: mean cosine"
-                f" {similarity:.3f}, at least {LEAST_SIMILARITY} is needed; {USE_TORCH}"
-            )
+        while better := other_precision(similarity, request.precision):
+            request = replace(request, precision=better)
+            similarity = _run(request, temporary, _ignore)
         write_manifest(
             made,
             {
-                "model": files.name,
-                "parts": dict(files.parts),
+                **made_by,
                 "recipe": RECIPE,
                 "tools": {name: _version(name) for name in TOOLS},
+                "precision": request.precision,
+                "full_precision": list(request.full_precision),
                 "similarity": round(similarity, 5),
             },
         )
@@ -136,25 +213,6 @@ def _build(files: BiEncoderFiles, folder: Path, progress: ProgressCallback) -> N
         made.rename(folder)
     finally:
         shutil.rmtree(temporary)
-
-
-def _request(files: BiEncoderFiles, network: Path) -> QuantisationRequest:
-    inputs = encoder_inputs(
-        calibration_texts(),
-        None,
-        tokenizer=load_tokenizer(files),
-        prompt="",
-        max_tokens=files.max_tokens,
-        truncate=True,
-    )
-    sequences = [sequence.tolist() for sequence in inputs.sequences]
-    return QuantisationRequest(
-        transformer=str(files.transformer),
-        pooling=files.pooling,
-        sequences=[s for i, s in enumerate(sequences) if i % HELD_OUT_EVERY],
-        held_out=sequences[::HELD_OUT_EVERY],
-        network=str(network),
-    )
 
 
 def _run(request: QuantisationRequest, temporary: Path, progress: ProgressCallback) -> float:

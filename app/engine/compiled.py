@@ -9,6 +9,7 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
+from app.engine.head_files import HeadFiles
 from app.engine.model_files import BiEncoderFiles
 from app.errors import ModelUnavailable
 
@@ -20,9 +21,14 @@ WEIGHTS = "network.bin"
 PREPARE = "run `bifocal models prepare`"
 
 
-def compiled_folder(cache: Path, files: BiEncoderFiles) -> Path:
-    """Where the compiled form of a model lies or would lie; other weights or pooling have other folders."""
-    made_from = json.dumps([files.weights_digest, files.pooling, files.max_tokens, RECIPE])
+def compiled_folder(cache: Path, files: BiEncoderFiles | HeadFiles) -> Path:
+    """Where the compiled form of a model lies or would lie; other weights, pooling or heads have others."""
+    if isinstance(files, BiEncoderFiles):
+        made_from = json.dumps([files.weights_digest, files.pooling, files.max_tokens, RECIPE])
+    else:
+        made_from = json.dumps(
+            [files.digest, files.architecture, files.max_tokens, list(files.full_precision), RECIPE]
+        )
     name = files.name.rstrip("/").rpartition("/")[2]
     return cache / "compiled" / f"{name}-{hashlib.sha256(made_from.encode()).hexdigest()[:16]}"
 

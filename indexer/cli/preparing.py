@@ -9,23 +9,24 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from app.settings import Settings
 from indexer.cli.composition import open_embedder
 from indexer.cli.printing import output, print_fields, print_json
-from indexer.preparation import is_prepared, prepare_embedder
+from indexer.preparation import is_prepared
+from indexer.preparation import prepare as prepare_all
 
 Show = Callable[[str, float], None]
 
 
 def prepare(settings: Settings) -> None:
-    """Say where the compiled encoder is, and make it before where it is missing."""
+    """Say where the compiled models are, and make those before that are missing."""
     prepare_if_needed(settings)
-    folder = prepare_embedder(settings)
-    output().print(f"{settings.embedder} is ready in {folder}", markup=False, soft_wrap=True)
+    for name, folder in prepare_all(settings).items():
+        output().print(f"{name} is ready in {folder}", markup=False, soft_wrap=True)
 
 
 def prepare_if_needed(settings: Settings) -> None:
-    """Compile the encoder where that is not done yet, and show how far it is; silent otherwise."""
+    """Compile the models where that is not done yet, and show how far it is; silent otherwise."""
     if not is_prepared(settings):
         with _progress() as show:
-            prepare_embedder(settings, progress=show)
+            prepare_all(settings, progress=show)
 
 
 def list_models(settings: Settings, *, as_json: bool) -> None:

@@ -83,7 +83,10 @@ def test_manifest_says_what_made_the_compiled_model(prepared: Settings) -> None:
     manifest = read_manifest(folder_of(prepared))
     assert manifest is not None
     assert manifest["parts"] == dict(find_bi_encoder(prepared.embedder).parts)
-    assert set(manifest) == {"files", "model", "parts", "recipe", "similarity", "tools"}
+    assert set(manifest) == {
+        *("files", "model", "parts", "recipe", "similarity", "tools", "precision", "full_precision")
+    }
+    assert (manifest["precision"], manifest["full_precision"]) == ("int8", [])
 
 
 def test_damaged_weights_are_refused_then_replaced_and_progress_only_rises(copy: Settings) -> None:

@@ -12,7 +12,9 @@ DIMENSIONS = 32
 MAX_TOKENS = 40
 
 
-def write_tiny_model(folder: Path, *, tokenizer_from: Path, **sentence_transformers: Any) -> Path:
+def write_tiny_model(
+    folder: Path, *, tokenizer_from: Path, max_tokens: int = MAX_TOKENS, **sentence_transformers: Any
+) -> Path:
     """Two layers, CLS pooling and, unless given otherwise in `config_sentence_transformers`, two prompts."""
     torch.manual_seed(1)
     config = BertConfig(
@@ -20,12 +22,12 @@ def write_tiny_model(folder: Path, *, tokenizer_from: Path, **sentence_transform
         num_hidden_layers=2,
         num_attention_heads=2,
         intermediate_size=64,
-        max_position_embeddings=MAX_TOKENS + 8,
+        max_position_embeddings=max_tokens + 8,
     )
     BertModel(config).save_pretrained(folder)
     for name in ("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "vocab.txt"):
         shutil.copy(tokenizer_from / name, folder / name)
-    write_json(folder / "sentence_bert_config.json", {"max_seq_length": MAX_TOKENS, "do_lower_case": False})
+    write_json(folder / "sentence_bert_config.json", {"max_seq_length": max_tokens, "do_lower_case": False})
     prompts = {"prompts": {"query": "question: ", "document": "answer: "}}
     write_json(folder / "config_sentence_transformers.json", prompts | sentence_transformers)
     modules = [("", "Transformer"), ("1_Pooling", "Pooling"), ("2_Normalize", "Normalize")]

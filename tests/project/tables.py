@@ -13,10 +13,16 @@ def settings_table() -> str:
     rows = ["| variable | default | meaning |", "| --- | --- | --- |"]
     for name, field in Settings.model_fields.items():
         is_flag = isinstance(field.default, bool)
-        default = str(field.default).lower() if is_flag else str(field.default).replace(str(Path.home()), "~")
+        default = str(field.default).lower() if is_flag else _shown_path(field.default)
         shown = f"`{default}`" if default else "empty"
         rows.append(f"| `{PREFIX}{name.upper()}` | {shown} | {field.description} |")
     return "\n".join(rows)
+
+
+def _shown_path(value: object) -> str:
+    if value == ():
+        return ""
+    return str(value).replace(f"{ROOT}/", "").replace(str(Path.home()), "~")
 
 
 def endpoints_table() -> str:
