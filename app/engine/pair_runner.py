@@ -1,0 +1,65 @@
+"""Runs a network over question and passages, window by window."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from app.engine.pairs import PairEncoder, PairInputs, Question, TitledText
+from app.engine.runner import Outputs, Runner
+
+
+@dataclass(frozen=True, slots=True)
+class PairOutputs:
+    pair: PairInputs
+    windows: Sequence[Outputs]
+
+
+class PairRunner:
+    """Safe to call from any thread."""
+
+    def __init__(self, runner: Runner, encoder: PairEncoder) -> None:
+        self._runner = runner
+        self._encoder = encoder
+
+    @property
+    def runtime(self) -> str:
+        return self._runner.runtime
+
+    @property
+    def max_question_tokens(self) -> int:
+        return self._encoder.max_question_tokens
+
+    @property
+    def fault(self) -> str | None:
+        return self._runner.fault
+
+    def run(
+        self,
+        question: Question,
+        passages: Sequence[TitledText],
+        *,
+        max_windows: int | None,
+        deadline: float | None,
+    ) -> list[PairOutputs | None]:
+        """Outputs of all windows of each passage, the first passages first; None for what was late."""
+        pairs = [self._encoder.inputs(question, passage, max_windows=max_windows) for passage in passages]
+        sequences = [one.sequence for pair in pairs for one in pair.inputs]
+        if deadline is None:
+            outputs: Sequence[Outputs | None] = self._runner.run(sequences)
+        else:
+            outputs = self._runner.run_until(sequences, deadline=deadline)
+        return list(_of_pairs(pairs, outputs))
+
+    def question(self, text: str) -> Question:
+        """Raises BlankText."""
+        return self._encoder.question(text)
+
+    def close(self) -> None:
+        self._runner.close()
+
+
+def _of_pairs(pairs: Sequence[PairInputs], outputs: Sequence[Outputs | None]) -> Iterator[PairOutputs | None]:
+    start = 0
+    for pair in pairs:
+        own = [found for found in outputs[start : start + len(pair.inputs)] if found is not None]
+        yield PairOutputs(pair, own) if len(own) == len(pair.inputs) else None
+        start += len(pair.inputs)

@@ -1,0 +1,118 @@
+"""Readers: any Hugging Face model for extractive question answering, and the joint model, which in the same
+pass judges relevance and so is a reranker, too."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+
+from app.engine.combination import Combination
+from app.engine.cross_encoder import MAX_WINDOWS
+from app.engine.description import HeadDescription
+from app.engine.head_files import HeadFiles
+from app.engine.pair_runner import PairOutputs, PairRunner
+from app.engine.pairs import TitledText
+from app.engine.probability import sigmoid
+from app.engine.reader import Reading, Readings
+from app.engine.reranker import Relevances
+from app.engine.spans import Span, best_spans
+
+RELEVANCE = "relevance"
+"""Name of the output that a joint model has more than a reader."""
+WITH_FIRST_STAGE = Combination("linear", rerank=1.0, first_stage=10.0)
+"""Of a joint model without a fitted combination."""
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerCalibration:
+    """Log-odds of an answer: span * margin + relevance * logit + bias. A logistic regression (Platt 1999),
+    fitted on questions that took no part in training."""
+
+    span: float = 1.0
+    relevance: float = 0.0
+    bias: float = 0.0
+
+    @classmethod
+    def of(cls, calibration: Mapping[str, Any], default: Self) -> Self:
+        fitted = calibration.get("answer")
+        return default if fitted is None else cls(**fitted)
+
+    def logit(self, margin: float, relevance: float | None) -> float:
+        return self.span * margin + self.relevance * (relevance or 0.0) + self.bias
+
+
+class SpanReader:
+    """Implements `app.engine.reader.Reader`."""
+
+    def __init__(self, files: HeadFiles, pairs: PairRunner) -> None:
+        self._pairs = pairs
+        self._calibration = AnswerCalibration.of(files.calibration, self._uncalibrated())
+        self.description = HeadDescription.of(
+            files, runtime=pairs.runtime, max_question_tokens=pairs.max_question_tokens
+        )
+
+    @property
+    def fault(self) -> str | None:
+        return self._pairs.fault
+
+    def read(
+        self,
+        question: str,
+        passages: Sequence[TitledText],
+        *,
+        n_spans: int = 1,
+        max_windows: int | None = None,
+        deadline: float | None = None,
+    ) -> Readings:
+        asked = self._pairs.question(question)
+        found = self._pairs.run(asked, passages, max_windows=max_windows, deadline=deadline)
+        readings = [
+            None
+            if each is None
+            else Reading(
+                spans=best_spans(passage.text, each.pair, each.windows, n_spans=n_spans),
+                relevance=relevance_of(each),
+                is_truncated=each.pair.is_truncated,
+            )
+            for passage, each in zip(passages, found, strict=True)
+        ]
+        return Readings(asked, readings)
+
+    def answer_logit(self, span: Span, relevance: float | None) -> float:
+        return self._calibration.logit(span.margin, relevance)
+
+    def close(self) -> None:
+        self._pairs.close()
+
+    def _uncalibrated(self) -> AnswerCalibration:
+        return AnswerCalibration()
+
+
+class JointReader(SpanReader):
+    """Implements `app.engine.reranker.Reranker` as well: a reading has the relevance with it."""
+
+    def __init__(self, files: HeadFiles, pairs: PairRunner) -> None:
+        super().__init__(files, pairs)
+        self.combination = Combination.of(files.calibration, WITH_FIRST_STAGE)
+
+    def rerank(
+        self, question: str, passages: Sequence[TitledText], *, deadline: float | None = None
+    ) -> Relevances:
+        asked = self._pairs.question(question)
+        found = self._pairs.run(asked, passages, max_windows=MAX_WINDOWS, deadline=deadline)
+        logits = [np.nan if each is None else relevance_of(each) for each in found]
+        truncated = [each is not None and each.pair.is_truncated for each in found]
+        return Relevances(asked, np.array(logits, dtype=np.float64), np.array(truncated, dtype=np.bool_))
+
+    def probability(self, logit: float) -> float | None:
+        return sigmoid(logit)
+
+    def _uncalibrated(self) -> AnswerCalibration:
+        return AnswerCalibration(span=1.0, relevance=0.5)
+
+
+def relevance_of(outputs: PairOutputs) -> float | None:
+    """Of the most relevant window; None for a network that does not judge it."""
+    logits = [float(window[RELEVANCE]) for window in outputs.windows if RELEVANCE in window]
+    return max(logits, default=None)

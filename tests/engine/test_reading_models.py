@@ -1,0 +1,236 @@
+"""Rerankers and readers of small models in float32, against sentence-transformers and transformers."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from sentence_transformers import CrossEncoder as ReferenceCrossEncoder
+from transformers import AutoModelForQuestionAnswering, AutoTokenizer
+
+from app.engine.pairs import TitledText
+from app.engine.reading_models import ReadingModels, load_reading_models
+from app.errors import ModelUnavailable
+from app.settings import Settings
+from indexer.calibration import calibration_pairs
+from tests.engine.tiny_trained import write_tiny_joint_model, write_tiny_published
+
+TOLERANCE = 2e-4
+PAIRS = calibration_pairs()[:40]
+
+
+@contextmanager
+def loaded(**names: Any) -> Iterator[ReadingModels]:
+    models = load_reading_models(Settings(**{"models": Path("nowhere"), "runtime": "torch", **names}))
+    try:
+        yield models
+    finally:
+        models.close()
+
+
+def cross_encoder(folder: Path, tokenizer_from: Path, **config: Any) -> str:
+    published = write_tiny_published(
+        folder, "BertForSequenceClassification", tokenizer_from=tokenizer_from, **config
+    )
+    return str(published)
+
+
+def short(text: str) -> str:
+    """Fits into one window."""
+    return " ".join(text.split()[:20])
+
+
+@pytest.mark.parametrize("activation", [None, "torch.nn.modules.linear.Identity"])
+def test_relevance_of_one_label_is_that_of_sentence_transformers(
+    activation: str | None, packaged_folder: Path, tmp_path: Path
+) -> None:
+    named = {} if activation is None else {"sentence_transformers": {"activation_fn": activation}}
+    name = cross_encoder(tmp_path / "one", packaged_folder, num_labels=1, **named)
+    reference = ReferenceCrossEncoder(name, device="cpu", local_files_only=True)
+    question = "what is a river"
+    passages = [short(pair.text) for pair in PAIRS]
+    with loaded(reranker=name) as models:
+        assert models.reranker is not None
+        assert models.reader is None
+        found = models.reranker.rerank(question, [TitledText(text) for text in passages])
+        shown = [models.reranker.probability(logit) for logit in found.logits.tolist()]
+    pairs = [(question, text) for text in passages]
+    raw = reference.predict(pairs, activation_fn=torch.nn.Identity(), show_progress_bar=False)
+    np.testing.assert_allclose(found.logits, raw, atol=TOLERANCE)
+    if activation is None:
+        np.testing.assert_allclose(
+            np.array(shown, np.float64), reference.predict(pairs, show_progress_bar=False), atol=TOLERANCE
+        )
+    else:
+        assert set(shown) == {None}
+
+
+@pytest.mark.parametrize(
+    ("labels", "positive"), [({0: "no", 1: "yes"}, 1), ({0: "relevant", 1: "other"}, 0), (None, 1)]
+)
+def test_of_two_labels_the_one_that_means_relevant_counts(
+    labels: dict[int, str] | None, positive: int, packaged_folder: Path, tmp_path: Path
+) -> None:
+    named: dict[str, Any] = {} if labels is None else {"id2label": labels}
+    name = cross_encoder(tmp_path / "two", packaged_folder, num_labels=2, **named)
+    reference = ReferenceCrossEncoder(name, device="cpu", local_files_only=True)
+    with loaded(reranker=name) as models:
+        assert models.reranker is not None
+        (logit,) = models.reranker.rerank("who", [TitledText("a river")]).logits.tolist()
+        shown = models.reranker.probability(logit)
+    (expected,) = reference.predict([("who", "a river")], apply_softmax=True, show_progress_bar=False)
+    assert shown == pytest.approx(float(expected[positive]), abs=TOLERANCE)
+
+
+def test_a_model_of_three_labels_is_no_reranker(packaged_folder: Path, tmp_path: Path) -> None:
+    name = cross_encoder(tmp_path / "three", packaged_folder, num_labels=3)
+    with pytest.raises(ModelUnavailable, match=r"has 3 labels .* a reranker has one or two"):
+        load_reading_models(Settings(reranker=name, models=Path("nowhere"), runtime="torch"))
+
+
+def test_a_model_of_another_kind_cannot_take_a_role(packaged_folder: Path, tmp_path: Path) -> None:
+    name = cross_encoder(tmp_path / "one", packaged_folder, num_labels=1)
+    with pytest.raises(
+        ModelUnavailable, match=r"cannot be the reader; .* can: JointModel, ForQuestionAnswer"
+    ):
+        load_reading_models(Settings(reader=name, models=Path("nowhere"), runtime="torch"))
+
+
+def test_a_long_passage_counts_as_its_most_relevant_window(packaged_folder: Path, tmp_path: Path) -> None:
+    name = cross_encoder(tmp_path / "one", packaged_folder, num_labels=1)
+    parts = ["river bridge " * 30, "castle mountain " * 30]
+    with loaded(reranker=name) as models:
+        assert models.reranker is not None
+        whole = models.reranker.rerank("who", [TitledText(" ".join(parts))])
+        alone = models.reranker.rerank("who", [TitledText(part[:300]) for part in parts])
+    assert whole.logits[0] >= alone.logits.min()
+    assert not whole.truncated[0]
+
+
+def test_more_than_four_windows_are_not_read_and_it_is_told(packaged_folder: Path, tmp_path: Path) -> None:
+    name = cross_encoder(tmp_path / "one", packaged_folder, num_labels=1)
+    with loaded(reranker=name) as models:
+        assert models.reranker is not None
+        found = models.reranker.rerank("word " * 100, [TitledText("word " * 800), TitledText("word")])
+    assert found.truncated.tolist() == [True, False]
+    assert found.question.is_truncated
+    assert found.logits.dtype == np.float64
+
+
+def reference_answer(folder: str, question: str, context: str) -> tuple[int, int, float]:
+    """What transformers' question-answering pipeline gave (version 4.57): among the tokens of the context and
+    [CLS], softmax of starts and of ends apart, the best product in order and of at most 30 tokens, grown to
+    words."""
+    tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
+    model = AutoModelForQuestionAnswering.from_pretrained(folder, local_files_only=True).eval()
+    encoded = tokenizer(question, context, return_tensors="pt")
+    with torch.inference_mode():
+        output = model(**encoded)
+    of_context = np.array([of == 1 for of in encoded.sequence_ids(0)])
+    allowed = of_context.copy()
+    allowed[0] = True
+    shares = []
+    for logits in (output.start_logits[0].numpy(), output.end_logits[0].numpy()):
+        masked = np.where(allowed, logits.astype(np.float64), -10_000)
+        share = np.exp(masked - masked.max())
+        share /= share.sum()
+        share[0] = 0
+        shares.append(share)
+    products = np.tril(np.triu(np.outer(*shares)), 29)
+    start, end = np.unravel_index(products.argmax(), products.shape)
+    first = encoded.word_to_chars(0, encoded.token_to_word(0, int(start)), 1)
+    last = encoded.word_to_chars(0, encoded.token_to_word(0, int(end)), 1)
+    return int(first.start), int(last.end), float(products.max())
+
+
+def test_a_published_reader_answers_as_with_transformers(packaged_folder: Path, tmp_path: Path) -> None:
+    name = str(
+        write_tiny_published(tmp_path / "qa", "BertForQuestionAnswering", tokenizer_from=packaged_folder)
+    )
+    texts = [short(pair.text) for pair in PAIRS]
+    questions = [" ".join(pair.question.split()[:12]) for pair in PAIRS]
+    with loaded(reader=name) as models:
+        assert models.reader is not None
+        for question, text in zip(questions, texts, strict=True):
+            (reading,) = models.reader.read(question, [TitledText(text)]).passages
+            assert reading is not None
+            assert reading.relevance is None
+            start, end, probability = reference_answer(name, question, text)
+            best = reading.spans[0]
+            assert (best.start, best.end) == (start, end)
+            assert best.probability == pytest.approx(probability, abs=TOLERANCE)
+
+
+@pytest.fixture(scope="module")
+def joint(packaged_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ReadingModels]:
+    models = tmp_path_factory.mktemp("joint") / "models"
+    write_tiny_joint_model(
+        models,
+        tokenizer_from=packaged_folder,
+        calibration={
+            "answer": {"span": 0.5, "relevance": 0.25, "bias": -1.0},
+            "combination": {"method": "standard", "rerank": 0.6, "first_stage": 0.4},
+        },
+    )
+    with loaded(models=models) as found:
+        yield found
+
+
+def test_the_joint_model_takes_both_roles_and_one_pass_gives_both(joint: ReadingModels) -> None:
+    assert joint.is_joint
+    assert joint.reranker is not None
+    assert joint.reader is not None
+    passages = [TitledText(pair.text, pair.title) for pair in PAIRS[:6]]
+    readings = joint.reader.read("what is a river", passages, max_windows=4).passages
+    relevances = joint.reranker.rerank("what is a river", passages).logits
+    assert [each.relevance for each in readings if each] == pytest.approx(relevances.tolist(), abs=TOLERANCE)
+
+
+def test_weights_come_from_the_calibration_of_the_model(joint: ReadingModels) -> None:
+    assert joint.reader is not None
+    assert joint.reranker is not None
+    (reading,) = joint.reader.read("who", [TitledText("A river runs.")]).passages
+    assert reading is not None
+    (span,) = reading.spans
+    assert joint.reader.answer_logit(span, 2.0) == pytest.approx(0.5 * span.margin + 0.25 * 2.0 - 1.0)
+    assert joint.reranker.combination.method == "standard"
+
+
+@pytest.mark.parametrize("question", ["the of and", "?!", "😀", "\0 x", "\ud800 y", "word " * 500])
+@pytest.mark.parametrize("text", ["", " \n", "😀", "\u0301", "a" * 100_000, "日本語テキスト", "x\0y"])
+def test_odd_questions_and_texts_have_a_defined_reading(
+    joint: ReadingModels, question: str, text: str
+) -> None:
+    assert joint.reader is not None
+    readings = joint.reader.read(question, [TitledText(text), TitledText("A river.")]).passages
+    assert all(reading is not None and np.isfinite(reading.relevance or 0) for reading in readings)
+    empty = readings[0]
+    assert empty is not None
+    assert bool(empty.spans) == any(not c.isspace() and c != "\u0301" for c in text)
+
+
+def test_no_passages_have_no_readings(joint: ReadingModels) -> None:
+    assert joint.reader is not None
+    assert joint.reranker is not None
+    assert joint.reader.read("who", []).passages == []
+    assert joint.reranker.rerank("who", []).logits.shape == (0,)
+
+
+def test_a_passage_is_read_alike_alone_and_among_others(joint: ReadingModels) -> None:
+    assert joint.reader is not None
+    passages: Sequence[TitledText] = [TitledText(pair.text, pair.title) for pair in PAIRS[:12]]
+    together = joint.reader.read("what is a river", passages).passages
+    for passage, expected in zip(passages, together, strict=True):
+        (alone,) = joint.reader.read("what is a river", [passage]).passages
+        assert alone is not None
+        assert expected is not None
+        assert alone.relevance == pytest.approx(expected.relevance, abs=TOLERANCE)
+        assert [(s.start, s.end) for s in alone.spans] == [(s.start, s.end) for s in expected.spans]
+
+
+def test_without_any_model_the_roles_are_empty() -> None:
+    with loaded() as models:
+        assert (models.reranker, models.reader, models.is_joint) == (None, None, False)
