@@ -164,13 +164,15 @@ class JobKind(StrEnum):
     """Delete documents: each input is one JSON string, the id."""
     FILES = "files"
     """Read files into documents: each input is one file."""
+    EVALUATION = "evaluation"
+    """Measure search: each input is one judged query."""
 
 
 class JobState(StrEnum):
     QUEUED = "queued"
     RUNNING = "running"
     SUCCEEDED = "succeeded"
-    """Every input has an outcome; some may be rejected."""
+    """Every input has an outcome, of which some may be rejected, or there is a result of all."""
     FAILED = "failed"
     CANCELLED = "cancelled"
 

@@ -102,6 +102,15 @@ class ClaimedJob:
 
 
 @dataclass(frozen=True, slots=True)
+class JobReport:
+    """Of a job that was submitted with a request: what was asked for, and what came of it, both JSON."""
+
+    request: str
+    result: str | None
+    """None until it has succeeded."""
+
+
+@dataclass(frozen=True, slots=True)
 class Generation:
     """A published base file of a derived index. At most one is current per (collection, view)."""
 
@@ -254,16 +263,36 @@ class Rows(Protocol):
 
     # Jobs -----------------------------------------------------------------------------------------
 
-    def submit_job(self, collection_key: int, kind: JobKind, inputs: Iterable[JobInput]) -> Job:
-        """Store a job durably; acknowledged means it will be done. Inputs may be a stream."""
+    def submit_job(
+        self, collection_key: int, kind: JobKind, inputs: Iterable[JobInput], *, request: str | None = None
+    ) -> Job:
+        """Store a job durably; acknowledged means it will be done. Inputs may be a stream.
+
+        A job with a request, which is JSON, has a report and is kept until it is forgotten.
+        """
 
     def job(self, job_id: str) -> Job:
         """Raises JobNotFound."""
 
     def jobs(
-        self, *, after: str | None = None, limit: int = 100, state: JobState | None = None
+        self,
+        *,
+        after: str | None = None,
+        limit: int = 100,
+        state: JobState | None = None,
+        kind: JobKind | None = None,
+        collection_key: int | None = None,
     ) -> Sequence[Job]:
         """Newest first, those older than the job `after`. Raises BadCursor if that is not there."""
+
+    def job_report(self, job_id: str) -> JobReport:
+        """Raises JobNotFound, also for a job without a request."""
+
+    def forget_job(self, job_id: str) -> None:
+        """Delete it with its inputs, outcomes and report; one that runs is cancelled by that.
+
+        Raises JobNotFound.
+        """
 
     def outcomes(self, job_id: str, *, after: int = -1, limit: int = 1000) -> Sequence[Outcome]:
         """By ordinal, those greater than `after`. Raises JobNotFound."""
@@ -274,8 +303,13 @@ class Rows(Protocol):
         Raises JobNotFound, JobFinished.
         """
 
-    def claim_job(self, worker: str, *, lease_s: float) -> ClaimedJob | None:
-        """Lease the oldest job that is queued, or running under an expired lease. First in, first out."""
+    def claim_job(
+        self, worker: str, *, lease_s: float, kinds: Iterable[JobKind] | None = None
+    ) -> ClaimedJob | None:
+        """Lease the oldest job that is queued, or running under an expired lease. First in, first out.
+
+        `kinds` are those to choose from; None is all.
+        """
 
     def job_inputs(self, job_id: str, *, start: int, limit: int) -> Sequence[JobInput]:
         """Inputs from that ordinal on."""
@@ -289,8 +323,22 @@ class Rows(Protocol):
         Nothing happens if the lease is lost.
         """
 
-    def finish_job(self, job_id: str, worker: str, state: JobState, *, error: str | None = None) -> None:
-        """Make it final and drop its inputs. Outcomes stay.
+    def record_progress(self, job_id: str, worker: str, n_done: int) -> None:
+        """Of a job that has a result instead of outcomes: how many inputs are done.
+
+        Raises Conflict if the lease is lost.
+        """
+
+    def finish_job(
+        self,
+        job_id: str,
+        worker: str,
+        state: JobState,
+        *,
+        error: str | None = None,
+        result: str | None = None,
+    ) -> None:
+        """Make it final and drop its inputs. Outcomes stay, and a result goes into its report.
 
         Raises Conflict if the lease is lost.
         """
@@ -298,7 +346,7 @@ class Rows(Protocol):
     def n_unfinished_jobs(self) -> int: ...
 
     def prune_jobs(self, *, finished_before: dt.datetime, limit: int = 100) -> int:
-        """Forget the oldest final jobs with their outcomes; returns how many."""
+        """Forget the oldest final jobs without a report, and their outcomes; returns how many."""
 
     # Worker ------------------------------------------------------------------------------------------
 

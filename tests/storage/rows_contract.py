@@ -36,6 +36,7 @@ from tests.storage.building import encoded, make_collection, unit_vectors, write
 from tests.storage.rows_feed_contract import FeedContract
 from tests.storage.rows_filters_contract import FacetsContract, FiltersContract
 from tests.storage.rows_jobs_contract import JobsContract
+from tests.storage.rows_reports_contract import ReportsContract
 
 OpenRows = Callable[[], Rows]
 
@@ -418,7 +419,13 @@ class DocumentsContract:
 
 
 class RowsContract(
-    CollectionsContract, DocumentsContract, FiltersContract, FacetsContract, FeedContract, JobsContract
+    CollectionsContract,
+    DocumentsContract,
+    FiltersContract,
+    FacetsContract,
+    FeedContract,
+    JobsContract,
+    ReportsContract,
 ):
     @pytest.fixture
     def rows(self, open_rows: OpenRows) -> Rows:

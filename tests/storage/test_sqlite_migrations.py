@@ -82,7 +82,8 @@ def undo_metadata_index(path: Path) -> None:
     connection.executescript(
         "DROP TABLE metadata_values; DROP TABLE metadata_fields; "
         "ALTER TABLE collections DROP COLUMN metadata_version; "
-        "ALTER TABLE collections DROP COLUMN search_settings; PRAGMA user_version = 1"
+        "ALTER TABLE collections DROP COLUMN search_settings; DROP TABLE job_reports; "
+        "PRAGMA user_version = 1"
     )
     connection.close()
 
@@ -111,7 +112,9 @@ def test_collections_of_schema_2_have_default_search_settings(path: Path) -> Non
     made = make_collection(rows)
     rows.close()
     connection = sqlite3.connect(path)
-    connection.executescript("ALTER TABLE collections DROP COLUMN search_settings; PRAGMA user_version = 2")
+    connection.executescript(
+        "ALTER TABLE collections DROP COLUMN search_settings; DROP TABLE job_reports; PRAGMA user_version = 2"
+    )
     connection.close()
     rows = SqliteRows(path)
     assert rows.collections() == [made]

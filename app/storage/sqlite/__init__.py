@@ -1,7 +1,7 @@
 """The rows seam, embedded: one SQLite file that the service and the worker share.
 
 Reading order: connection, migrations, collections, documents, writing, metadata, conditions, matching,
-columns, facets, feed, jobs, leases, lives.
+columns, facets, feed, jobs, reports, leases, lives.
 """
 
 from pathlib import Path
@@ -18,6 +18,7 @@ from app.storage.sqlite.leases import LeaseRows
 from app.storage.sqlite.lives import Life
 from app.storage.sqlite.matching import MatchingRows, Memory
 from app.storage.sqlite.migrations import migrate
+from app.storage.sqlite.reports import ReportRows
 from app.storage.sqlite.writing import WritingRows
 
 __all__ = ["SqliteRows"]
@@ -32,6 +33,7 @@ class SqliteRows(
     FeedRows,
     GenerationRows,
     JobRows,
+    ReportRows,
     LeaseRows,
 ):
     """`app.storage.rows.Rows` in an SQLite file, for any number of threads and processes of one machine.

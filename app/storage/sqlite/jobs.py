@@ -11,6 +11,7 @@ from app.errors import BadCursor, CollectionNotFound, Conflict, JobFinished, Job
 from app.storage.rows import ClaimedJob
 from app.storage.sqlite.collections import read_collection
 from app.storage.sqlite.connection import Database, transaction
+from app.storage.sqlite.reports import insert_report, store_result
 from app.storage.sqlite.times import from_us, now_us, to_us
 from app.storage.sqlite.values import printable
 
@@ -23,14 +24,18 @@ JOB = (
 class JobRows:
     _database: Database
 
-    def submit_job(self, collection_key: int, kind: JobKind, inputs: Iterable[JobInput]) -> Job:
+    def submit_job(
+        self, collection_key: int, kind: JobKind, inputs: Iterable[JobInput], *, request: str | None = None
+    ) -> Job:
         """Inputs gather in a temporary table first, so a slow stream keeps no other writer waiting."""
         job_id = secrets.token_hex(16)
         with self._database.scratch() as connection:
             n_inputs = _gather(connection, inputs)
             try:
                 with self._database.exclusively(), transaction(connection):
-                    _insert_job(connection, job_id, collection_key, kind, n_inputs)
+                    job_key = _insert_job(connection, job_id, collection_key, kind, n_inputs)
+                    if request is not None:
+                        insert_report(connection, job_key, request)
                     return _require(connection, job_id)
             finally:
                 connection.execute("DELETE FROM temp.arriving")
@@ -40,13 +45,22 @@ class JobRows:
             return _require(connection, job_id)
 
     def jobs(
-        self, *, after: str | None = None, limit: int = 100, state: JobState | None = None
+        self,
+        *,
+        after: str | None = None,
+        limit: int = 100,
+        state: JobState | None = None,
+        kind: JobKind | None = None,
+        collection_key: int | None = None,
     ) -> Sequence[Job]:
+        wanted = {"state": state, "kind": kind, "collection_key": collection_key}
+        conditions = "".join(
+            f"j.{column} = :{column} AND " for column, value in wanted.items() if value is not None
+        )
         with self._database.read() as connection:
-            of_state = "j.state = :state AND " if state is not None else ""
             rows = connection.execute(
-                f"{JOB} WHERE {of_state} j.key < :before ORDER BY j.key DESC LIMIT :limit",
-                {"before": _key_of_cursor(connection, after), "state": state, "limit": limit},
+                f"{JOB} WHERE {conditions} j.key < :before ORDER BY j.key DESC LIMIT :limit",
+                {**wanted, "before": _key_of_cursor(connection, after), "limit": limit},
             )
             return [_read_job(row) for row in rows]
 
@@ -68,13 +82,21 @@ class JobRows:
             _finish(connection, job_id, JobState.CANCELLED, error=None)
             return _require(connection, job_id)
 
-    def claim_job(self, worker: str, *, lease_s: float) -> ClaimedJob | None:
+    def forget_job(self, job_id: str) -> None:
+        with self._database.write() as connection:
+            _require(connection, job_id)
+            connection.execute("DELETE FROM jobs WHERE id = ?", (job_id,))
+
+    def claim_job(
+        self, worker: str, *, lease_s: float, kinds: Iterable[JobKind] | None = None
+    ) -> ClaimedJob | None:
         """An idle worker may ask often: the file is locked only when there is something to claim."""
+        among = list(JobKind if kinds is None else kinds)
         with self._database.read() as connection:
-            if _claimable(connection) is None:
+            if _claimable(connection, among) is None:
                 return None
         with self._database.write() as connection:
-            job_id = _claimable(connection)
+            job_id = _claimable(connection, among)
             if job_id is None:
                 return None
             now = now_us()
@@ -119,12 +141,29 @@ class JobRows:
                 (job_id, worker),
             )
 
-    def finish_job(self, job_id: str, worker: str, state: JobState, *, error: str | None = None) -> None:
+    def record_progress(self, job_id: str, worker: str, n_done: int) -> None:
+        with self._database.write() as connection:
+            job = require_leased(connection, job_id, worker)
+            if not 0 <= n_done <= job["n_inputs"]:
+                raise ValueError(f"{n_done} of {job['n_inputs']} inputs cannot be done")
+            connection.execute("UPDATE jobs SET n_done = ? WHERE key = ?", (n_done, job["key"]))
+
+    def finish_job(
+        self,
+        job_id: str,
+        worker: str,
+        state: JobState,
+        *,
+        error: str | None = None,
+        result: str | None = None,
+    ) -> None:
         if not state.is_final:
             raise ValueError(f"{state.value} is not a final state")
         with self._database.write() as connection:
-            require_leased(connection, job_id, worker)
+            job = require_leased(connection, job_id, worker)
             _finish(connection, job_id, state, error=error)
+            if result is not None:
+                store_result(connection, job["key"], result)
 
     def n_unfinished_jobs(self) -> int:
         with self._database.read() as connection:
@@ -137,7 +176,7 @@ class JobRows:
         with self._database.write() as connection:
             pruned = connection.execute(
                 "DELETE FROM jobs WHERE key IN (SELECT key FROM jobs WHERE finished_at < ? "
-                "ORDER BY key LIMIT ?)",
+                "AND NOT EXISTS (SELECT 1 FROM job_reports WHERE job_key = key) ORDER BY key LIMIT ?)",
                 (to_us(finished_before), limit),
             )
             return pruned.rowcount
@@ -220,7 +259,8 @@ def _in_order(inputs: Iterable[JobInput]) -> Iterable[tuple[int, str | None, str
 
 def _insert_job(
     connection: sqlite3.Connection, job_id: str, collection_key: int, kind: JobKind, n_inputs: int
-) -> None:
+) -> int:
+    """Returns its key."""
     inserted = connection.execute(
         "INSERT INTO jobs (id, collection_key, kind, state, n_inputs, created_at) "
         "SELECT ?, key, ?, 'queued', ?, ? FROM collections WHERE key = ? AND dropped_at IS NULL",
@@ -233,6 +273,8 @@ def _insert_job(
         "SELECT ?, ordinal, name, media_type, body FROM temp.arriving ORDER BY ordinal",
         (inserted.lastrowid,),
     )
+    assert inserted.lastrowid is not None
+    return inserted.lastrowid
 
 
 def _finish(connection: sqlite3.Connection, job_id: str, state: JobState, *, error: str | None) -> None:
@@ -246,11 +288,12 @@ def _finish(connection: sqlite3.Connection, job_id: str, state: JobState, *, err
     )
 
 
-def _claimable(connection: sqlite3.Connection) -> str | None:
+def _claimable(connection: sqlite3.Connection, kinds: Sequence[JobKind]) -> str | None:
     row = connection.execute(
         "SELECT j.id FROM jobs j INDEXED BY jobs_unfinished WHERE j.state IN ('queued', 'running') "
-        "AND (j.state = 'queued' OR j.leased_until <= ?) ORDER BY j.key LIMIT 1",
-        (now_us(),),
+        "AND (j.state = 'queued' OR j.leased_until <= ?) "
+        "AND j.kind IN (SELECT value FROM json_each(?)) ORDER BY j.key LIMIT 1",
+        (now_us(), json.dumps(kinds)),
     ).fetchone()
     return None if row is None else row["id"]
 

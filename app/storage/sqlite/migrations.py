@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from app.errors import Overloaded, SchemaTooNew, StorageDamaged
 from app.storage.sqlite.connection import Database
 from app.storage.sqlite.metadata import METADATA_2, backfill
+from app.storage.sqlite.reports import REPORTS_4
 
 APPLICATION_ID = 0x42494643
 """Marks the file as a store of Bifocal ("BIFC")."""
@@ -188,6 +189,7 @@ MIGRATIONS: Sequence[Sequence[Step]] = (
     ROWS_1,
     (*METADATA_2, backfill),
     ("ALTER TABLE collections ADD COLUMN search_settings TEXT NOT NULL DEFAULT '{}'",),
+    REPORTS_4,
 )
 
 
