@@ -15,7 +15,7 @@ BEATS_PER_LEASE = 4
 
 
 class Heartbeat:
-    """Renews the worker lease, and that of the job being watched."""
+    """Renews the worker lease, and those of the jobs being watched."""
 
     def __init__(self, rows: Rows, worker: str, *, lease_s: float) -> None:
         self._rows = rows
@@ -23,8 +23,8 @@ class Heartbeat:
         self._lease_s = lease_s
         self._end = threading.Event()
         self._worker_lost = threading.Event()
-        self._job_id: str | None = None
-        self._job_lost = threading.Event()
+        self._watched: dict[str, threading.Event] = {}
+        """By job: set when its lease was lost."""
         self._lock = threading.Lock()
 
     @property
@@ -45,14 +45,14 @@ class Heartbeat:
     @contextmanager
     def watching(self, job_id: str) -> Iterator[Callable[[], bool]]:
         """Renew this job's lease too; gives a function that says whether it was lost."""
+        lost = threading.Event()
         with self._lock:
-            self._job_id = job_id
-            self._job_lost.clear()
+            self._watched[job_id] = lost
         try:
-            yield lambda: self._job_lost.is_set() or self._worker_lost.is_set()
+            yield lambda: lost.is_set() or self._worker_lost.is_set()
         finally:
             with self._lock:
-                self._job_id = None
+                del self._watched[job_id]
 
     def _beat(self) -> None:
         while not self._end.wait(self._lease_s / BEATS_PER_LEASE):
@@ -68,7 +68,6 @@ class Heartbeat:
             logger.error("another worker took over; this one was silent for too long")
             self._worker_lost.set()
         with self._lock:
-            if self._job_id is not None and not self._rows.renew_lease(
-                self._job_id, self._worker, lease_s=self._lease_s
-            ):
-                self._job_lost.set()
+            for job_id, lost in self._watched.items():
+                if not self._rows.renew_lease(job_id, self._worker, lease_s=self._lease_s):
+                    lost.set()

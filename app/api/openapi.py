@@ -22,6 +22,7 @@ TAGS = [
     {"name": "search", "description": "Find passages and documents by meaning."},
     {"name": "documents", "description": "Put documents and files into collections."},
     {"name": "collections", "description": "Named sets of documents made by one model."},
+    {"name": "evaluations", "description": "Measure searches on your own judged queries."},
     {"name": "jobs", "description": "Accepted writes: progress, outcomes, cancelling."},
     {"name": "inspection", "description": "What a model sees of a text, and does with it inside."},
     {"name": "service", "description": "Health, models and limits."},

@@ -42,6 +42,12 @@ JobId = Annotated[
     Path(description="Id of the job, from the answer that accepted it."),
 ]
 
+EvaluationId = Annotated[
+    str,
+    BeforeValidator(_decode),
+    Path(description="Id of the evaluation, from the answer that accepted it."),
+]
+
 Limit = Annotated[int, Query(ge=1, le=1000, description="Most entries on the page.")]
 Cursor = Annotated[
     str | SkipJsonSchema[None], Query(max_length=4096, description="`next_cursor` of the page before.")

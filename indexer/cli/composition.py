@@ -7,6 +7,8 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 from app.domain import COLLECTION_NAME, Collection, CollectionSettings, SplitterSettings
 from app.engine.embedder import Embedder
@@ -14,7 +16,7 @@ from app.engine.models import BiEncoderFiles, find_bi_encoder, load_embedder, lo
 from app.errors import CollectionNotFound, InvalidInput
 from app.settings import Settings
 from app.storage.embedded import EmbeddedIndex
-from app.storage.rows import Rows
+from app.storage.rows import ClaimedJob, Rows
 from app.storage.sqlite import SqliteRows
 from indexer.encoding import DocumentEncoder
 from indexer.ingestion import Ingestion
@@ -69,7 +71,19 @@ def open_worker(store: Store, settings: Settings) -> Iterator[Worker]:
             settings, lambda file: process.read(file.name or "", file.body, media_type=file.media_type)
         )
         ingestion = Ingestion(store.rows, store.index, encoder, reader)
-        yield Worker(store.rows, store.index, ingestion, settings=settings)
+        yield Worker(
+            store.rows,
+            store.index,
+            ingestion,
+            settings=settings,
+            evaluate=partial(_evaluate, store, embedder),
+        )
+
+
+def _evaluate(store: Store, embedder: Embedder, claimed: ClaimedJob, **how: Any) -> None:
+    from indexer.evaluation.jobs import process  # noqa: PLC0415  takes 60 MB, and most workers never need it
+
+    process(claimed, rows=store.rows, index=store.index, embedder=embedder, **how)
 
 
 def encoder_files(settings: Settings) -> BiEncoderFiles:

@@ -91,19 +91,34 @@ def read_judged(queries_path: Path, qrels_path: Path) -> Dataset:
     Raises:
         BadFile: a file is malformed, or no query is left.
     """
-    texts = _read_queries(queries_path)
-    qrels = read_qrels(qrels_path)
-    without_text = [query_id for query_id in qrels if query_id not in texts]
-    judged = [query_id for query_id in texts if query_id in qrels]
-    counting = [query_id for query_id in judged if max(qrels[query_id].values()) > 0]
-    if not counting:
-        raise BadFile(f"no query of {queries_path} has a relevant document in {qrels_path}")
-    pointless = [query_id for query_id in judged if max(qrels[query_id].values()) <= 0]
-    return Dataset(
+    return counting(
+        _read_queries(queries_path),
+        read_qrels(qrels_path),
         name=queries_path.stem,
         split=qrels_path.stem,
-        queries={query_id: texts[query_id] for query_id in counting},
-        qrels={query_id: qrels[query_id] for query_id in counting},
+        sources=(str(queries_path), str(qrels_path)),
+    )
+
+
+def counting(
+    texts: Mapping[str, str], qrels: Qrels, *, name: str, split: str, sources: tuple[str, str]
+) -> Dataset:
+    """The queries that count. `sources` of the texts and of the judgements are for messages.
+
+    Raises:
+        BadFile: no query is left.
+    """
+    without_text = [query_id for query_id in qrels if query_id not in texts]
+    judged = [query_id for query_id in texts if query_id in qrels]
+    relevant = [query_id for query_id in judged if max(qrels[query_id].values(), default=0) > 0]
+    if not relevant:
+        raise BadFile(f"no query of {sources[0]} has a relevant document in {sources[1]}")
+    pointless = [query_id for query_id in judged if max(qrels[query_id].values(), default=0) <= 0]
+    return Dataset(
+        name=name,
+        split=split,
+        queries={query_id: texts[query_id] for query_id in relevant},
+        qrels={query_id: qrels[query_id] for query_id in relevant},
         notes=(
             *_note("judged queries have no text", without_text),
             *_note("judged queries have no relevant document and are left out", pointless),

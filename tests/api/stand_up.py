@@ -4,6 +4,7 @@ import json
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from app.settings import Settings
 from app.storage.embedded import EmbeddedIndex
 from app.storage.sqlite import SqliteRows
 from indexer.encoding import DocumentEncoder
+from indexer.evaluation.jobs import process
 from indexer.ingestion import Ingestion
 from indexer.inputs import InputReader
 from indexer.worker import Worker
@@ -50,7 +52,8 @@ def worker_of(settings: Settings) -> Iterator[None]:
     index = EmbeddedIndex(rows, settings.home / "indexes", settings)
     encoder = DocumentEncoder(WordHashEmbedder(), packaged_tokenizer())
     ingestion = Ingestion(rows, index, encoder, InputReader(settings, read_plain_text))
-    worker = Worker(rows, index, ingestion, settings=settings)
+    evaluate = partial(process, rows=rows, index=index, embedder=WordHashEmbedder())
+    worker = Worker(rows, index, ingestion, settings=settings, evaluate=evaluate)
     stop = threading.Event()
     thread = threading.Thread(target=worker.run, args=(stop,))
     thread.start()
