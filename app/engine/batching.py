@@ -48,6 +48,8 @@ class BatchingOwner(Generic[S, R]):
         n_lanes: threads, and so batches computed at the same time.
         max_batch_tokens: of one call of `compute`, padding counted; a single sequence may be longer.
         max_queue: texts of interactive calls that may wait, and calls that may take turns.
+        warm_up: sequences that each lane computes, one by one, before the owner is ready: a runtime prepares
+            code and memory at the first sight of a shape, for each thread anew.
         call_limit_s: that one call of `compute` may take.
         farewell_s: that callers get to pass the news on, before the process ends for a call that took longer.
             0: they get none.
@@ -61,6 +63,7 @@ class BatchingOwner(Generic[S, R]):
         n_lanes: int,
         max_batch_tokens: int,
         max_queue: int,
+        warm_up: Sequence[S] = (),
         call_limit_s: float = CALL_LIMIT_S,
         farewell_s: float = 0.0,
         end: Callable[[str], None] = end_process,
@@ -83,11 +86,14 @@ class BatchingOwner(Generic[S, R]):
         self._fault: str | None = None
         self._changed = threading.Condition()
         self._watchdog = Watchdog(limit_s=call_limit_s, on_stuck=self._on_stuck)
+        ready = threading.Barrier(n_lanes + 1)
         self._lanes = [
-            threading.Thread(target=self._run, name=f"model-{i}", daemon=True) for i in range(n_lanes)
+            threading.Thread(target=self._run, args=[warm_up, ready], name=f"model-{i}", daemon=True)
+            for i in range(n_lanes)
         ]
         for lane in self._lanes:
             lane.start()
+        ready.wait()
 
     @property
     def fault(self) -> str | None:
@@ -237,7 +243,10 @@ class BatchingOwner(Generic[S, R]):
             with suppress(InvalidStateError):  # it was answered or cancelled just now
                 call.results.set_exception(ModelUnavailable(fault))
 
-    def _run(self) -> None:
+    def _run(self, warm_up: Sequence[S], ready: threading.Barrier) -> None:
+        for sequence in warm_up:
+            self._answer_alone(_Call([sequence], is_interactive=False))
+        ready.wait()
         while calls := self._next_calls():
             calls = [call for call in calls if call.results.set_running_or_notify_cancel()]
             try:

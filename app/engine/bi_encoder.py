@@ -15,6 +15,9 @@ from app.engine.tokenizer import Ids, Tokenizer
 from app.errors import BadVector
 from app.settings import Settings
 
+WARM_LENGTHS = (16, 24, 32, 48)
+"""Of the inputs that most queries have."""
+
 
 class BiEncoder:
     """Implements `app.engine.embedder.Embedder`.
@@ -47,6 +50,7 @@ class BiEncoder:
             n_lanes=network.n_lanes,
             max_batch_tokens=settings.max_batch_tokens,
             max_queue=settings.max_queue,
+            warm_up=[np.full(n, files.pad_id, dtype=np.int32) for n in WARM_LENGTHS],
             call_limit_s=settings.model_limit_s,
             farewell_s=farewell_s,
         )

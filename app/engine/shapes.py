@@ -7,17 +7,18 @@ from numpy.typing import NDArray
 
 from app.engine.tokenizer import Ids
 
-SHORT_STEP, LONG_STEP, SHORT_LENGTH = 16, 32, 128
+STEPS = ((16, 16), (32, 8), (128, 16))
+LONG_STEP = 32
 """Lengths are rounded up to few values, because runtimes keep prepared code and memory for every shape seen:
-to multiples of 16 up to 128 and of 32 above, 12 lengths up to 256."""
+to 16, 24 or 32, as most queries are, to multiples of 16 up to 128, and of 32 above: 13 lengths up to 256."""
 
 
 def padded_length(n_tokens: int) -> int:
     """
-    >>> [padded_length(n) for n in (1, 16, 17, 128, 129, 256)]
-    [16, 16, 32, 128, 160, 256]
+    >>> [padded_length(n) for n in (1, 16, 17, 33, 128, 129, 256)]
+    [16, 16, 24, 48, 128, 160, 256]
     """
-    step = SHORT_STEP if n_tokens <= SHORT_LENGTH else LONG_STEP
+    step = next((step for longest, step in STEPS if n_tokens <= longest), LONG_STEP)
     return -(-n_tokens // step) * step
 
 

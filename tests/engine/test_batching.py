@@ -334,3 +334,12 @@ def test_many_calls_together_may_take_longer_than_one_of_them(network: SummingNe
         assert owner.encode([sequence(1)]) == [(1, 1)]
     assert not ended.done()
     owner.close()
+
+
+def test_each_lane_has_computed_what_warms_it_up_when_the_owner_is_ready(network: SummingNetwork) -> None:
+    owner = make_owner(
+        network, n_lanes=2, warm_up=[sequence(*range(10)), sequence(*range(30)), sequence(POISON)]
+    )
+    assert sorted(network.shapes) == [(1, 16), (1, 16), (1, 16), (1, 16), (1, 32), (1, 32)]
+    assert owner.encode([sequence(1)]) == [(1, 1)]
+    owner.close()
