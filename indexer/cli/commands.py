@@ -108,6 +108,10 @@ def search(  # noqa: PLR0917  typer makes options of them, callable by name alon
     top_k: Annotated[int, typer.Option(min=1, max=1000, help="Documents to show.")] = 5,
     symmetric: Annotated[bool, typer.Option(help="Find documents that say the same as a text.")] = False,
     mode: Annotated[Mode, typer.Option(help="Rank by meaning, by words, or by both.")] = "hybrid",
+    filter_json: Annotated[
+        str | None,
+        typer.Option("--filter", help='Only these documents, as JSON: {"field": "lang", "eq": "en"}.'),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Search a collection in this process; no service has to run."""
@@ -122,6 +126,7 @@ def search(  # noqa: PLR0917  typer makes options of them, callable by name alon
             top_k=top_k,
             is_symmetric=symmetric,
             mode=mode,
+            filter_json=filter_json,
             as_json=as_json,
         )
 
@@ -152,9 +157,13 @@ def evaluate(
     tune: Annotated[
         str | None,
         typer.Option(
-            help="Split of --data on which to choose the weights of hybrid search, to be judged on --split."
+            help="Split of --data, or with --queries a file of judgements, on which to choose how hybrid "
+            "search fuses, to be judged on the other."
         ),
     ] = None,
+    apply: Annotated[
+        bool, typer.Option("--apply", help="Make what --tune has chosen the collection's default.")
+    ] = False,
 ) -> None:
     """Measure how well queries find the documents that were judged relevant, and write a report."""
     with reported():
@@ -176,6 +185,7 @@ def evaluate(
                 output=output,
                 limit_queries=limit_queries,
                 tune=tune,
+                apply=apply,
             ),
         )
 

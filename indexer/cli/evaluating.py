@@ -2,6 +2,7 @@
 
 import datetime as dt
 from collections.abc import Sequence
+from pathlib import Path
 
 from app.errors import InvalidInput
 from app.settings import Settings
@@ -19,12 +20,14 @@ from indexer.evaluation.writing import write
 def evaluate(settings: Settings, request: Request) -> None:
     chosen = configurations(request.modes)
     dataset = _limited(_read(request), request)
-    tuning_set = _tuning_set(request)
+    tuning_set = _tuning_set(request, dataset)
     with open_subject(settings, request, dataset) as subject:
         tuning = None if tuning_set is None else _tune(tuning_set, subject.ask)
         if tuning is not None:
             chosen.append(tuning.configuration)
         measured = _ask(dataset, chosen, subject.ask)
+        if tuning is not None and request.apply:
+            subject.apply(tuning.settings)
     evaluation = Evaluation(
         dataset=dataset,
         measured=measured,
@@ -35,7 +38,7 @@ def evaluate(settings: Settings, request: Request) -> None:
         tuning=tuning,
     )
     found = write(evaluation, request.output)
-    print_results(found, request.output)
+    print_results(found, request.output, is_applied=request.apply)
 
 
 def _read(request: Request) -> Dataset:
@@ -55,22 +58,49 @@ def _read(request: Request) -> Dataset:
     return read_judged(request.queries, request.qrels)
 
 
-def _tuning_set(request: Request) -> Dataset | None:
+def _tuning_set(request: Request, judged_on: Dataset) -> Dataset | None:
     """
     Raises:
-        InvalidInput: there is nothing that the result could be judged on.
+        InvalidInput: there is nothing that the result could be judged on, or written to.
         BadFile
     """
+    _check_apply(request)
     if request.tune is None:
         return None
-    if request.data is None:
-        raise InvalidInput("--tune names a split of --data; give that, too")
-    if request.tune == request.split:
+    if request.data is not None and request.tune == request.split:
         raise InvalidInput(
             f"--tune and --split are both {request.split!r}; what is chosen on some queries must be judged "
             "on others"
         )
-    return _limited(read_folder(request.data, split=request.tune), request)
+    tuning_set = _limited(_read_tuning_set(request, request.tune), request)
+    shared = next((query_id for query_id in tuning_set.queries if query_id in judged_on.queries), None)
+    if shared is not None:
+        raise InvalidInput(
+            f"the query {shared!r} is judged in both; what is chosen on some queries must be judged on others"
+        )
+    return tuning_set
+
+
+def _read_tuning_set(request: Request, tune: str) -> Dataset:
+    if request.data is not None:
+        return read_folder(request.data, split=tune)
+    assert request.queries is not None
+    if not Path(tune).is_file():
+        raise InvalidInput(
+            f"--tune names a split of --data or, with --queries, a file of judgements; {tune!r} is no file"
+        )
+    return read_judged(request.queries, Path(tune))
+
+
+def _check_apply(request: Request) -> None:
+    """Raises InvalidInput."""
+    if request.apply and request.tune is None:
+        raise InvalidInput("--apply writes what --tune has chosen; give that, too")
+    if request.apply and request.data is not None and request.home is None and request.url is None:
+        raise InvalidInput(
+            "--apply writes to the collection, which is in a temporary store here; keep one with --home, or "
+            "ask a service with --url"
+        )
 
 
 def _limited(dataset: Dataset, request: Request) -> Dataset:

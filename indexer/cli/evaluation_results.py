@@ -11,7 +11,7 @@ from indexer.evaluation.remote import ROUND_TRIP
 SIGNIFICANT = 0.05
 
 
-def print_results(found: dict[str, Any], folder: Path) -> None:
+def print_results(found: dict[str, Any], folder: Path, *, is_applied: bool) -> None:
     console = output()
     for note in found["notes"]:
         console.print(f"Note: {note.rstrip('.')}.", markup=False)
@@ -43,8 +43,8 @@ def print_results(found: dict[str, Any], folder: Path) -> None:
         )
     if found["tuning"]:
         console.print(
-            f"The best weights on {found['tuning']['split']!r}: {json.dumps(found['tuning']['chosen'])}; "
-            "searches take it with the query.",
+            f"The best settings on {found['tuning']['split']!r}: {json.dumps(found['tuning']['chosen'])}; "
+            + ("the collection has them now." if is_applied else "--apply makes them the collection's."),
             markup=False,
         )
     console.print(f"Written to {folder}: report.html, results.json, queries.tsv and the runs.", markup=False)

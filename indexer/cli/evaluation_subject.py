@@ -5,13 +5,14 @@ import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import httpx
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
 
-from app.domain import Collection
+from app.domain import Collection, SearchSettings
 from app.errors import InvalidInput
 from app.services.search import Search
 from app.settings import Settings
@@ -40,6 +41,7 @@ class Request:
     output: Path
     limit_queries: int | None
     tune: str | None
+    apply: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +49,8 @@ class Subject:
     """What is asked, ready to be asked."""
 
     ask: Ask
+    apply: Callable[[SearchSettings], object]
+    """Make these the defaults of the collection that is asked."""
     details: dict[str, Any]
     indexed: Indexed | None
 
@@ -78,7 +82,12 @@ def open_subject(settings: Settings, request: Request, dataset: Dataset) -> Iter
             "searched": "in the process of the evaluation",
         }
         search = Search(store.rows, store.index, embedder)
-        yield Subject(local.asking(search, collection.name), details, indexed)
+        yield Subject(
+            ask=local.asking(search, collection.name),
+            apply=partial(store.rows.set_search_settings, collection.name),
+            details=details,
+            indexed=indexed,
+        )
 
 
 def _indexed(
@@ -115,7 +124,12 @@ def _served(service: Service, request: Request, dataset: Dataset) -> Subject:
         "n_passages": shown["stats"]["n_passages"],
         "searched": f"through HTTP at {request.url}",
     }
-    return Subject(service.asking(name), details, indexed)
+    return Subject(
+        ask=service.asking(name),
+        apply=partial(service.set_search_settings, name),
+        details=details,
+        indexed=indexed,
+    )
 
 
 def _collection_name(request: Request, dataset: Dataset) -> str:

@@ -1,11 +1,14 @@
 """`bifocal search`: the searches of the service, in this process."""
 
 import dataclasses
+import json
 
 from rich.console import Console
 from rich.text import Text
 
 from app.domain import Hit, Mode, PassageHit, SearchResult
+from app.errors import BadFilter
+from app.filters import Filter, parse_filter
 from app.services.search import Search
 from app.settings import Settings
 from indexer.cli.composition import open_embedder, open_store
@@ -22,20 +25,40 @@ def search(
     top_k: int,
     is_symmetric: bool,
     mode: Mode,
+    filter_json: str | None,
     as_json: bool,
 ) -> None:
+    """
+    Raises:
+        BadFilter: what was given as filter is no JSON, or no filter.
+    """
+    condition = _parsed(filter_json)
     with open_store(settings) as store, open_embedder(settings) as embedder:
         lenses = Search(store.rows, store.index, embedder)
         if is_symmetric:
-            result = lenses.symmetric(collection_name, text=query, top_k=top_k)
+            result = lenses.symmetric(collection_name, text=query, top_k=top_k, condition=condition)
         else:
             result = lenses.asymmetric(
-                collection_name, query, top_k=top_k, passages_per_hit=PASSAGES_PER_HIT, mode=mode
+                collection_name,
+                query,
+                top_k=top_k,
+                passages_per_hit=PASSAGES_PER_HIT,
+                mode=mode,
+                condition=condition,
             )
     if as_json:
         print_json(dataclasses.asdict(result))
     else:
         print_hits(result, output())
+
+
+def _parsed(filter_json: str | None) -> Filter | None:
+    if filter_json is None:
+        return None
+    try:
+        return parse_filter(json.loads(filter_json))
+    except (ValueError, RecursionError) as error:
+        raise BadFilter(f"the filter is no JSON: {error}") from error
 
 
 def print_hits(result: SearchResult, console: Console) -> None:

@@ -18,13 +18,19 @@ class Configuration:
     mode: Mode
     fusion: Fusion | None = None
     """None: the default of the search."""
+    is_reranked: bool = False
+    candidates: int | None = None
+    """Documents that are reranked; None: the default of the search."""
 
     @property
     def fields(self) -> dict[str, Any]:
         """Of the request body, beside query and top_k."""
-        if self.fusion is None:
-            return {"mode": self.mode}
-        return {"mode": self.mode, "fusion": asdict(self.fusion)}
+        fields: dict[str, Any] = {"mode": self.mode}
+        if self.fusion is not None:
+            fields["fusion"] = asdict(self.fusion)
+        if self.is_reranked:
+            fields |= {"rerank": True, "candidates": self.candidates}
+        return fields
 
 
 def configurations(names: Sequence[str]) -> list[Configuration]:

@@ -2,12 +2,13 @@
 
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import asdict
 from typing import Any
 from urllib.parse import quote
 
 import httpx
 
-from app.domain import JobState, OutcomeStatus
+from app.domain import JobState, OutcomeStatus, SearchSettings
 from app.errors import BifocalError, JobFailed, Overloaded
 from indexer.evaluation.asking import Answer, Ask
 from indexer.evaluation.configurations import Configuration
@@ -67,6 +68,9 @@ class Service:
         n_documents = self.collection(name)["stats"]["n_documents"]
         require_only_the_corpus(name, n_documents=n_documents, indexed=indexed)
         return indexed
+
+    def set_search_settings(self, name: str, settings: SearchSettings) -> None:
+        self._request("PUT", f"{_path(name)}/search-settings", json=asdict(settings))
 
     def asking(self, name: str) -> Ask:
         path = f"{_path(name)}/search/asymmetric"

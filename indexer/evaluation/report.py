@@ -53,7 +53,7 @@ def render(evaluation: Evaluation, found: dict[str, Any]) -> str:
         pairs=[_pair(a, b) for a, b in combinations(evaluation.measured, 2)],
         hardest=[(each.name, _hardest(each)) for each in evaluation.measured],
         histograms=[(each.name, _histogram(each)) for each in evaluation.measured],
-        weights=evaluation.tuning and [(t.dense_weight, t.ndcg) for t in evaluation.tuning.trials],
+        weights=evaluation.tuning and evaluation.tuning.weights,
         stages=list(dict.fromkeys(stage for each in evaluation.measured for stage in each.latencies_ms)),
     )
 

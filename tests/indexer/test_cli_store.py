@@ -122,6 +122,22 @@ def test_symmetric_search_compares_whole_documents(notes: Path) -> None:
     assert (hits[0]["document_id"], hits[0]["passages"]) == ("sub/fire.md", [])
 
 
+def test_search_takes_a_filter(notes: Path) -> None:
+    (notes / "air.md").write_text("---\nlang: en\n---\nFire needs air, too.")
+    bifocal("ingest", notes)
+    condition = json.dumps({"field": "lang", "eq": "en"})
+    for options in ([], ["--symmetric"]):
+        hits = bifocal_json("search", "fire air", "--filter", condition, *options)["hits"]
+        assert [hit["document_id"] for hit in hits] == ["air.md"]
+
+
+@pytest.mark.parametrize(
+    ("written", "message"), [("{", "the filter is no JSON"), ('{"a": 1}', "unknown operator 'a'")]
+)
+def test_a_filter_that_cannot_be_read_is_one_line(written: str, message: str) -> None:
+    assert message in bifocal("search", "x", "--filter", written, exit_code=1)
+
+
 def test_searching_a_collection_that_is_not_there_is_one_line() -> None:
     printed = bifocal("search", "x", "--collection", "nowhere", exit_code=1)
     assert printed == "bifocal: there is no collection 'nowhere'\n"

@@ -225,7 +225,8 @@ def test_tuned_weights_are_chosen_on_one_split_and_judged_on_another(folder: Pat
     assert [each["name"] for each in found["configurations"]] == ["hybrid", "tuned"]
     assert (found["tuning"]["split"], found["data_set"]["split"]) == ("train", "test")
     assert found["configurations"][1]["fields"] == found["tuning"]["chosen"]
-    assert "The best weights on 'train'" in printed
+    assert "The best settings on 'train'" in printed
+    assert "--apply makes them the collection's" in printed
     assert "Tuning" in (tmp_path / "report" / "report.html").read_text(encoding="utf-8")
 
 
@@ -239,9 +240,3 @@ def test_tuned_weights_are_chosen_on_one_split_and_judged_on_another(folder: Pat
 def test_tuning_needs_another_split(folder: Path, arguments: list[str], message: str) -> None:
     filled = [argument.format(folder=folder) for argument in arguments]
     assert evaluate(*filled, exit_code=1).startswith(f"bifocal: {message.format(folder=folder)}")
-
-
-def test_tuning_without_splits_is_refused(folder: Path) -> None:
-    files = ("--queries", folder / "queries.jsonl", "--qrels", folder / "qrels" / "test.tsv")
-    printed = evaluate("-c", "animals", *files, "--tune", "train", exit_code=1)
-    assert printed == "bifocal: --tune names a split of --data; give that, too\n"
