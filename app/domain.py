@@ -237,6 +237,56 @@ class Job:
 
 
 @dataclass(frozen=True, slots=True)
+class Rerank:
+    """How a search looks again at the best of its hits, question and passage read together."""
+
+    candidates: int = 20
+    """Documents and passages that are looked at: of each document its best passage, and further ones while
+    there are fewer documents than this."""
+    budget_ms: float | None = None
+    """For the whole search: what is not reranked by then keeps the first stage's order. None: no limit."""
+    by: Literal["documents", "passages"] = "documents"
+    """passages: the best passages among all of these documents instead, several of one if they are better."""
+    is_required: bool = True
+    """False: leave it out, with a notice, where the reranker would read only a part of the query."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reranking:
+    """What the reranker did."""
+
+    model: str
+    n_candidates: int
+    """Passages that it was to look at."""
+    n_reranked: int
+    """Fewer than the candidates where the budget was used up."""
+    n_truncated: int
+    """Of these, passages whose end it did not read, because they are very long."""
+    n_query_tokens: int
+    """Special tokens not included."""
+    max_query_tokens: int
+    """More are cut off."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A quotation that answers a question: `text[start:end]` of the document."""
+
+    text: str
+    start: int
+    end: int
+    page: int | None
+    score: float
+    """Probability that it answers the question, 0..1, calibrated where the model is."""
+    logit: float
+    """Log-odds of that; answers are ranked by it."""
+    margin: float
+    """Logit of the span, less that of "no answer" in the same window."""
+    relevance: float | None
+    """Raw logit of its passage's relevance; None for a reader that does not judge it."""
+
+
+@dataclass(frozen=True, slots=True)
 class PassageHit:
     """A passage of a hit."""
 
@@ -248,6 +298,10 @@ class PassageHit:
     """Cosine with the query, -1..1; None in lexical search."""
     lexical: float | None = None
     """BM25, from 0; None in dense search."""
+    fused: float | None = None
+    """Of both, as ranked among passages; None unless hybrid."""
+    rerank: float | None = None
+    """Raw logit of the reranker; None where it did not look."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,7 +312,8 @@ class Hit:
     title: str | None
     metadata: Metadata
     score: float
-    """What ranks the hits: `fused` in hybrid, `similarity` in dense, `lexical` in lexical search."""
+    """What ranks the hits: `fused` in hybrid, `similarity` in dense, `lexical` in lexical search; in a
+    reranked search, the combination of that with `rerank`."""
     similarity: float | None
     """Cosine, -1..1: of the nearest passage (asymmetric) or of the whole documents (symmetric)."""
     lexical: float | None = None
@@ -266,6 +321,11 @@ class Hit:
     fused: float | None = None
     passages: tuple[PassageHit, ...] = ()
     """Best first."""
+    rerank: float | None = None
+    """Raw logit of its most relevant passage; None where the reranker did not look."""
+    relevance: float | None = None
+    """The same as a probability, 0..1, for display; None where the model's scores are none."""
+    answer: Answer | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,9 +351,12 @@ class SearchResult:
     """Pieces in which the query was encoded: more than one only for long texts in symmetric search."""
     generation: int
     timings_ms: Mapping[str, float]
-    """Milliseconds per stage: encode, filter (if any), retrieve, fetch, total."""
+    """Milliseconds per stage: encode, filter (if any), retrieve, fetch, rerank and read (if asked for),
+    total."""
     notices: tuple[str, ...] = ()
     """What was done otherwise than asked for, because it could not be done."""
+    reranking: Reranking | None = None
+    """None in a search that was not reranked."""
 
 
 @dataclass(frozen=True, slots=True)

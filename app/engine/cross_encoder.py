@@ -10,7 +10,7 @@ from app.engine.combination import Combination
 from app.engine.description import HeadDescription
 from app.engine.head_files import HeadFiles
 from app.engine.pair_runner import PairRunner
-from app.engine.pairs import TitledText
+from app.engine.pairs import Question, TitledText
 from app.engine.probability import sigmoid
 from app.engine.reranker import Relevances
 from app.errors import ModelUnavailable
@@ -56,6 +56,9 @@ class CrossEncoder:
     @property
     def fault(self) -> str | None:
         return self._pairs.fault
+
+    def question(self, text: str) -> Question:
+        return self._pairs.question(text)
 
     def rerank(
         self, question: str, passages: Sequence[TitledText], *, deadline: float | None = None

@@ -33,6 +33,9 @@ class Reranker(Protocol):
     def fault(self) -> str | None:
         """As `Embedder.fault`."""
 
+    def question(self, text: str) -> Question:
+        """What of a question it would read. Raises BlankText."""
+
     def rerank(
         self, question: str, passages: Sequence[TitledText], *, deadline: float | None = None
     ) -> Relevances:

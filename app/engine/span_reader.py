@@ -12,7 +12,7 @@ from app.engine.cross_encoder import MAX_WINDOWS
 from app.engine.description import HeadDescription
 from app.engine.head_files import HeadFiles
 from app.engine.pair_runner import PairOutputs, PairRunner
-from app.engine.pairs import TitledText
+from app.engine.pairs import Question, TitledText
 from app.engine.probability import sigmoid
 from app.engine.reader import Reading, Readings
 from app.engine.reranker import Relevances
@@ -55,6 +55,9 @@ class SpanReader:
     @property
     def fault(self) -> str | None:
         return self._pairs.fault
+
+    def question(self, text: str) -> Question:
+        return self._pairs.question(text)
 
     def read(
         self,

@@ -6,17 +6,31 @@ document counts as its best passage. Symmetric: a text against whole documents, 
 
 import dataclasses
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from app.domain import Collection, Fusion, Hit, Mode, PassageHit, SearchResult, StoredPassage, Total
-from app.engine.embedder import Embedder, Embeddings
+from app.domain import (
+    Collection,
+    Fusion,
+    Hit,
+    Mode,
+    PassageHit,
+    Rerank,
+    SearchResult,
+    StoredPassage,
+    Total,
+)
+from app.engine.embedder import Embedder
 from app.engine.inputs import is_blank
-from app.errors import BlankText, FingerprintMismatch, TextTooLong
+from app.engine.reading_models import ReadingModels
+from app.errors import BlankText, FingerprintMismatch
 from app.filters import Filter
 from app.services.candidates import DECIMALS, Retrieved, Retriever, Scored, Vector
+from app.services.pages import with_page_of_answer
+from app.services.queries import Query, encoded_query, naming, query_of_words
+from app.services.reranking import SecondStage, needed_reader, read_best_passages
+from app.services.timing import Timer
 from app.services.windows import encode_whole
 from app.storage.index import Candidates, Index
 from app.storage.rows import Keys, Rows
@@ -29,14 +43,6 @@ WITHOUT_WORDS = (
 )
 ATTEMPTS = 10
 """Searches, while documents that were found are changed before their rows are read."""
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class _Query:
-    vector: Vector | None  # (d,); None where the query was not encoded
-    n_tokens: int
-    truncated: bool = False
-    n_windows: int = 1
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -53,10 +59,13 @@ class _Ranking:
 class Search:
     """The two searches over one store with one bi-encoder. Safe to call from any thread."""
 
-    def __init__(self, rows: Rows, index: Index, embedder: Embedder) -> None:
+    def __init__(
+        self, rows: Rows, index: Index, embedder: Embedder, reading: ReadingModels | None = None
+    ) -> None:
         self._rows = rows
         self._index = index
         self._embedder = embedder
+        self._reading = reading or ReadingModels()
 
     def asymmetric(
         self,
@@ -69,6 +78,8 @@ class Search:
         mode: Mode = "hybrid",
         fusion: Fusion | None = None,
         condition: Filter | None = None,
+        rerank: Rerank | None = None,
+        answers: bool = False,
     ) -> SearchResult:
         """Documents whose passages answer a query, each with its best passages.
 
@@ -76,32 +87,55 @@ class Search:
         `fusion`, that of the collection's settings counts. Lexical search does not encode the query, so the
         model, its limit and its fingerprint do not matter.
 
+        With `rerank`, a model that reads query and passage together ranks the best hits anew: at a depth that
+        does not depend on `top_k`, and before the hits are cut to it. With `answers`, each hit has the span
+        of its text that answers the query best.
+
         Raises:
             CollectionNotFound, FingerprintMismatch, BlankText, Overloaded.
-            TextTooLong: `truncate` is False and the query exceeds the encoder's limit.
+            ModelNotConfigured: no model reranks or reads.
+            TextTooLong: `truncate` is False and the query exceeds the limit of the encoder or the reranker.
         """
-        timer = _Timer()
+        timer = Timer()
+        stage = self._second_stage(query, rerank, answers=answers)
+        refusal = None if stage is None else stage.refusal(truncate=truncate)
+        stage = None if refusal else stage
         if mode == "lexical":
             collection = self._rows.collection(collection_name)
-            encoded = _unencoded(query)
+            encoded = query_of_words(query)
         else:
             collection = self._collection(collection_name)
-            with _naming("query"):
-                encoded = _single(self._embedder.encode_queries([query], truncate=truncate))
+            with naming("query"):
+                encoded = encoded_query(self._embedder.encode_queries([query], truncate=truncate))
             timer.lap("encode")
         fusion = fusion or collection.search.fusion
         retriever = Retriever(self._index, collection, query, encoded.vector, mode=mode, fusion=fusion)
 
         def rank(among: Keys | None) -> _Ranking:
-            retrieved = retriever.retrieve(top_k, among=among)
+            depth = top_k if stage is None or rerank is None else max(top_k, rerank.candidates)
+            retrieved = retriever.retrieve(depth, among=among)
             timer.lap("retrieve")
             total = retrieved.total or self._all_documents(collection, among)
-            ranking = self._passage_hits(retrieved, total, top_k=top_k, passages_per_hit=passages_per_hit)
+            n_passages = 0 if stage is None else stage.n_passages_per_hit(len(retrieved.documents.keys))
+            ranking = self._passage_hits(
+                retrieved, total, top_k=depth, passages_per_hit=max(n_passages, passages_per_hit)
+            )
             timer.lap("fetch")
-            notices = () if retrieved.mode == mode else (WITHOUT_WORDS,)
-            return dataclasses.replace(ranking, notices=notices)
+            notices = [WITHOUT_WORDS] if retrieved.mode != mode else []
+            return dataclasses.replace(ranking, notices=(*notices, *([refusal] if refusal else [])))
 
-        return self._result(encoded, _settled(self._among(collection, condition, rank, timer)), timer)
+        ranking = _settled(self._among(collection, condition, rank, timer))
+        hits, reranking = ranking.hits, None
+        if stage is not None:
+            reranked = stage.reranked(hits)
+            timer.lap("rerank")
+            hits, reranking = reranked.hits, reranked.reranking
+        hits = tuple(_with_passages(hit, passages_per_hit) for hit in hits[:top_k])
+        if answers:
+            hits = self._with_answers(collection, query, hits, stage)
+            timer.lap("read")
+        result = self._result(encoded, dataclasses.replace(ranking, hits=hits), timer)
+        return dataclasses.replace(result, reranking=reranking)
 
     def symmetric(
         self,
@@ -126,12 +160,12 @@ class Search:
         if (text is None) == (document_id is None):
             raise ValueError("give either text or document_id")
         collection = self._collection(collection_name)
-        timer = _Timer()
+        timer = Timer()
         excluded: int | None = None
         if text is not None:
-            with _naming("text"):
+            with naming("text"):
                 whole = encode_whole(text, self._embedder)
-            encoded = _Query(whole.vector, whole.n_tokens, n_windows=whole.n_windows)
+            encoded = Query(whole.vector, whole.n_tokens, n_windows=whole.n_windows)
         else:
             assert document_id is not None
             excluded, encoded = self._stored_query(collection, document_id)
@@ -148,6 +182,24 @@ class Search:
 
         return self._result(encoded, _settled(self._among(collection, condition, rank, timer)), timer)
 
+    def _second_stage(self, query: str, rerank: Rerank | None, *, answers: bool) -> SecondStage | None:
+        if answers:
+            needed_reader(self._reading)
+        if rerank is None:
+            return None
+        if is_blank(query):
+            raise BlankText("is blank: it needs at least one visible character", where=("query",))
+        return SecondStage(self._reading, query, rerank, answers=answers, began=time.monotonic())
+
+    def _with_answers(
+        self, collection: Collection, query: str, hits: tuple[Hit, ...], stage: SecondStage | None
+    ) -> tuple[Hit, ...]:
+        if stage is None:
+            hits = read_best_passages(needed_reader(self._reading), query, hits)
+        else:
+            hits = stage.with_answers(hits)
+        return tuple(with_page_of_answer(hit, self._rows, collection) for hit in hits)
+
     def _collection(self, name: str) -> Collection:
         """Raises FingerprintMismatch where its vectors were made by another model than the one that runs."""
         collection = self._rows.collection(name)
@@ -160,21 +212,21 @@ class Search:
             )
         return collection
 
-    def _stored_query(self, collection: Collection, document_id: str) -> tuple[int, _Query]:
+    def _stored_query(self, collection: Collection, document_id: str) -> tuple[int, Query]:
         """Key and vector of a document. It may be replaced between the two reads, so look again."""
         while True:
             stored = self._rows.document(collection.key, document_id)
             vectors = self._rows.vectors_by_key("documents", [stored.key]).vectors
             if len(vectors):
                 vector = vectors[0].astype(np.float32)
-                return stored.key, _Query(vector / np.linalg.norm(vector), stored.n_tokens)
+                return stored.key, Query(vector / np.linalg.norm(vector), stored.n_tokens)
 
     def _among(
         self,
         collection: Collection,
         condition: Filter | None,
         rank: Callable[[Keys | None], _Ranking],
-        timer: "_Timer",
+        timer: Timer,
     ) -> Callable[[], _Ranking]:
         """Rank the documents that satisfy the condition. Stale if they changed meanwhile: a new revision of
         a document has another key, and was not among those that were let through."""
@@ -218,6 +270,7 @@ class Search:
         self, retrieved: Retrieved, total: Total, *, top_k: int, passages_per_hit: int
     ) -> _Ranking:
         documents, passages = retrieved.documents, retrieved.passages
+        is_fused = retrieved.mode == "hybrid"
         places: dict[int, list[int]] = {key: [] for key in documents.keys.tolist()}
         for place, document_key in enumerate(passages.document_keys.tolist()):
             if document_key in places and len(places[document_key]) < passages_per_hit:
@@ -228,7 +281,7 @@ class Search:
         hits = []
         for at, of_document in enumerate(places.values()):
             shown = [
-                (stored[key], _passage_hit(stored[key], passages, place))
+                (stored[key], _passage_hit(stored[key], passages, place, is_fused=is_fused))
                 for place in of_document
                 if (key := int(passages.keys[place])) in stored
             ]
@@ -242,7 +295,7 @@ class Search:
                         score=float(documents.score[at]),
                         similarity=_known(documents.dense[at]),
                         lexical=_known(documents.lexical[at]),
-                        fused=float(documents.score[at]) if retrieved.mode == "hybrid" else None,
+                        fused=float(documents.score[at]) if is_fused else None,
                         passages=tuple(hit for _, hit in shown),
                     )
                 )
@@ -280,7 +333,7 @@ class Search:
             is_stale=len(hits) < len(keys),
         )
 
-    def _result(self, query: _Query, ranking: _Ranking, timer: "_Timer") -> SearchResult:
+    def _result(self, query: Query, ranking: _Ranking, timer: Timer) -> SearchResult:
         return SearchResult(
             hits=ranking.hits,
             total=ranking.total,
@@ -295,40 +348,6 @@ class Search:
         )
 
 
-class _Timer:
-    """Milliseconds per stage; a stage that runs twice counts twice."""
-
-    def __init__(self) -> None:
-        self._began = self._last = time.perf_counter()
-        self._laps: dict[str, float] = {}
-
-    def lap(self, stage: str) -> None:
-        now = time.perf_counter()
-        self._laps[stage] = self._laps.get(stage, 0.0) + 1000 * (now - self._last)
-        self._last = now
-
-    def timings_ms(self) -> dict[str, float]:
-        total = 1000 * (time.perf_counter() - self._began)
-        return {stage: round(ms, 3) for stage, ms in [*self._laps.items(), ("total", total)]}
-
-
-@contextmanager
-def _naming(field: str) -> Iterator[None]:
-    """Refusals of the encoder speak of a list of texts; the caller sent one field."""
-    try:
-        yield
-    except BlankText as error:
-        raise BlankText("is blank: it needs at least one visible character", where=(field,)) from error
-    except TextTooLong as error:
-        raise TextTooLong(
-            f"has {error.n_tokens} tokens, the model takes {error.max_tokens}; "
-            "shorten it or allow truncation",
-            n_tokens=error.n_tokens,
-            max_tokens=error.max_tokens,
-            where=(field,),
-        ) from error
-
-
 def _settled(rank: Callable[[], _Ranking]) -> _Ranking:
     """Rank again while what was found is changed meanwhile, so that deletions leave no gap in the hits."""
     ranking = rank()
@@ -337,17 +356,6 @@ def _settled(rank: Callable[[], _Ranking]) -> _Ranking:
             break
         ranking = rank()
     return ranking
-
-
-def _single(embeddings: Embeddings) -> _Query:
-    return _Query(embeddings.vectors[0], int(embeddings.n_tokens[0]), bool(embeddings.truncated[0]))
-
-
-def _unencoded(query: str) -> _Query:
-    """Raises BlankText."""
-    if is_blank(query):
-        raise BlankText("is blank: it needs at least one visible character", where=("query",))
-    return _Query(None, n_tokens=0, n_windows=0)
 
 
 def _n_with_ties(places: Sequence[int], found: Candidates, top_k: int) -> int:
@@ -370,7 +378,7 @@ def _in_order(hits: Sequence[Hit]) -> tuple[Hit, ...]:
     return tuple(sorted(hits, key=lambda hit: (-hit.score, hit.document_id)))
 
 
-def _passage_hit(stored: StoredPassage, passages: Scored, place: int) -> PassageHit:
+def _passage_hit(stored: StoredPassage, passages: Scored, place: int, *, is_fused: bool) -> PassageHit:
     return PassageHit(
         start=stored.passage.start,
         end=stored.passage.end,
@@ -378,4 +386,9 @@ def _passage_hit(stored: StoredPassage, passages: Scored, place: int) -> Passage
         page=stored.passage.page,
         similarity=_known(passages.dense[place]),
         lexical=_known(passages.lexical[place]),
+        fused=float(passages.score[place]) if is_fused else None,
     )
+
+
+def _with_passages(hit: Hit, n: int) -> Hit:
+    return dataclasses.replace(hit, passages=hit.passages[:n])
