@@ -6,6 +6,7 @@ letter, after an initial or after a common abbreviation. Grapheme clusters (sect
 """
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
@@ -15,6 +16,18 @@ import regex
 from numpy.typing import NDArray
 
 from app.engine.tokenizer import Tokens
+
+Positions = NDArray[np.int64]
+LAST_OF_TABLES = 0xFFFF
+"""No character; it stands for all code points beyond the tables."""
+
+
+def _table(characters: Iterable[str]) -> NDArray[np.bool_]:
+    """Whether each code point up to LAST_OF_TABLES is one of them; looking up costs a tenth of `np.isin`."""
+    table = np.zeros(LAST_OF_TABLES + 1, dtype=np.bool_)
+    table[[ord(character) for character in characters]] = True
+    return table
+
 
 NOWHERE: Final = -2
 INSIDE_GRAPHEME: Final = -1
@@ -40,19 +53,17 @@ ABBREVIATIONS = re.compile(
     "|[a-z]([.][a-z])+",
     re.IGNORECASE,
 )
-CLAUSE_MARKS = np.array([ord(c) for c in "、，；：،؛"], dtype=np.uint32)
+CLAUSE_MARKS = _table("、，；：،؛")
 """After these a script without spaces may be cut as between words."""
 HEADING_CHARS = 100
 """A lone line up to this long that ends no sentence is taken for a heading and kept with what follows."""
-WHITE_SPACE = np.array([c for c in range(0x3001) if chr(c).isspace()], dtype=np.uint32)
-NEWLINES = np.array([ord(c) for c in "\n\v\f\x85\u2028\u2029"], dtype=np.uint32)
+WHITE_SPACE = _table(chr(point) for point in range(0x3001) if chr(point).isspace())
+NEWLINES = _table("\n\v\f\x85\u2028\u2029")
 
 JOINING = r"\p{GCB=EX}\p{GCB=SM}\p{GCB=PP}\p{GCB=ZWJ}\p{GCB=RI}\p{GCB=L}\p{GCB=V}\p{GCB=T}"
 """Only beside characters of these grapheme cluster break classes can a cluster have several code points."""
 JOINED_STRETCH = regex.compile(rf"(?s)(?:[^{JOINING}]?+[{JOINING}]++)++[^{JOINING}]?+")
 GRAPHEME = regex.compile(r"\X")
-
-Positions = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +95,8 @@ def find_borders(text: str, tokens: Tokens, *, page_starts: tuple[int, ...] = ()
     Time and memory are linear in the text. `max_chars` matters where one token stands for a very long word.
     """
     points = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype=np.uint32)  # (n,)
-    blank = np.isin(points, WHITE_SPACE)
+    points = np.minimum(points, LAST_OF_TABLES)
+    blank = WHITE_SPACE[points]
     visible = np.flatnonzero(~blank)
     newlines_between = np.diff(_newlines_before(points)[visible], prepend=0)  # (v,), before each visible one
     paragraphs = visible[newlines_between >= 2]
@@ -98,7 +110,7 @@ def find_borders(text: str, tokens: Tokens, *, page_starts: tuple[int, ...] = ()
     for level, places in starts.items():
         level_at[places] = level
     level_at[_after_headings(text, paragraphs)] = LINE
-    between_words = blank[1:] | blank[:-1] | np.isin(points[:-1], CLAUSE_MARKS)
+    between_words = blank[1:] | blank[:-1] | CLAUSE_MARKS[points[:-1]]
     level_at[1:-1][between_words & (level_at[1:-1] == TOKEN)] = WORD
     level_at[_inside_graphemes(text)] = INSIDE_GRAPHEME
     level_at[-1] = END
@@ -114,7 +126,7 @@ def find_borders(text: str, tokens: Tokens, *, page_starts: tuple[int, ...] = ()
 
 def _newlines_before(points: NDArray[np.uint32]) -> Positions:
     """Line ends before each position, (n + 1,). A carriage return with its line feed is one."""
-    ends = np.isin(points, NEWLINES)
+    ends = NEWLINES[points]
     lone = points == ord("\r")
     lone[:-1] &= points[1:] != ord("\n")
     return np.concatenate([[0], np.cumsum(ends | lone)]).astype(np.int64)

@@ -14,7 +14,7 @@ MIN_LETTERS = 40
 of Human Rights. Letters per piece: English 4.4, French 2.7, German 2.5, Polish 1.9, Welsh 1.8; Hindi 1.3,
 Arabic, Greek, Hebrew and Russian 1.0, Korean 0.5. Share of unknown: Japanese 0.31, Chinese 0.6, Thai 0.8,
 Amharic 1.0, and 0.00 in nearly every language in Latin letters."""
-ALPHABETIC = regex.compile(r"(?V1)[[\p{L}\p{M}]--[\p{Han}\p{Hiragana}\p{Katakana}]]+")
+ALPHABETIC = regex.compile(r"(?V1)[[\p{L}\p{M}]--[\p{Han}\p{Hiragana}\p{Katakana}]]")
 """Han and kana count as pieces of one letter in models made for them, too."""
 
 
@@ -45,7 +45,8 @@ def readability_warnings(tokens: Tokens, text: str) -> tuple[str, ...]:
 
 def _letters(text: str) -> NDArray[np.bool_]:
     """Which code points are letters or marks of an alphabetic or syllabic script."""
-    letters = np.zeros(len(text), dtype=np.bool_)
-    for match in ALPHABETIC.finditer(text):
-        letters[match.start() : match.end()] = True
-    return letters
+    points = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype=np.uint32)  # (n,)
+    letters: NDArray[np.bool_] = (points | 0x20) - np.uint32(ord("a")) < 26  # of ASCII
+    others = np.unique(points[points >= 128])
+    known = [point for point in others.tolist() if ALPHABETIC.fullmatch(chr(point))]
+    return letters | np.isin(points, known) if known else letters

@@ -1,7 +1,6 @@
 """Documents into passages: slices of the stored text that fit the encoder and read well as quotes."""
 
 from bisect import bisect_right
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,6 +23,8 @@ PREFERENCES = (
     (INSIDE_GRAPHEME, 0.0),
 )
 """Kinds of border, best first, with how full a passage must be to be ended there."""
+SPACES = " \n"
+"""Across which no token reaches; see `Tokenizer.splits_at_spaces`."""
 BALANCE_BELOW = 1.25
 """What is left at the end and exceeds a passage by up to this factor becomes two of similar size."""
 
@@ -58,7 +59,7 @@ def split(
     packer = _Packer(
         document.text,
         find_borders(document.text, tokens, page_starts=document.page_starts, max_chars=max_chars // 2),
-        tokenizer.count,
+        tokenizer,
         max_tokens=limit - n_around,
         max_chars=max_chars,
         overlap_tokens=settings.overlap_tokens,
@@ -79,7 +80,7 @@ class _Packer:
 
     text: str
     borders: Borders
-    count: Callable[[str], int]
+    tokenizer: Tokenizer
     max_tokens: int
     max_chars: int
     overlap_tokens: int
@@ -142,12 +143,23 @@ class _Packer:
         while True:
             reach = self._reach(start, after, room)
             cut = self._best_cut(reach, start, room)
-            n_tokens = self.count(self.text[start : self.borders.trimmed(cut)])
+            n_tokens = self._n_tokens(start, self.borders.trimmed(cut))
             if n_tokens <= self.max_tokens:
                 return start, cut, n_tokens
             if reach.stop - reach.start == 1:
                 return None
             room -= n_tokens - self.max_tokens
+
+    def _n_tokens(self, start: int, end: int) -> int:
+        """Of a slice. Where both ends are between words, it has the tokens of its stretch of the text."""
+        if self.tokenizer.splits_at_spaces and self._is_at_space(start) and self._is_at_space(end):
+            return self.borders.tokens_before(end) - self.borders.tokens_before(start)
+        return self.tokenizer.count(self.text[start:end])
+
+    def _is_at_space(self, place: int) -> bool:
+        if place in (0, len(self.text)):
+            return True
+        return self.text[place - 1] in SPACES or self.text[place] in SPACES
 
     def _room(self, start: int) -> int:
         """Tokens that the passage from `start` may take; less than the limit to balance the last two."""
@@ -172,6 +184,6 @@ class _Packer:
         cut = int(self.borders.positions[self._reach(start, start, 0).start])
         while True:
             cut = start + max(1, (cut - start) // 2)
-            n_tokens = self.count(self.text[start:cut])
+            n_tokens = self.tokenizer.count(self.text[start:cut])
             if n_tokens <= self.max_tokens or cut == start + 1:
                 return start, cut, n_tokens

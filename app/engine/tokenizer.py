@@ -76,7 +76,8 @@ class Tokenizer:
         self._tokenizer.encode_special_tokens = True
         parsed: dict[str, Any] = json.loads(definition)
         self._unknown_id = _unknown_id(self._tokenizer, parsed["model"])
-        self._splits_at_spaces = (parsed.get("pre_tokenizer") or {}).get("type") == "BertPreTokenizer"
+        self.splits_at_spaces = (parsed.get("pre_tokenizer") or {}).get("type") == "BertPreTokenizer"
+        """No token reaches across a space or line feed, nor depends on what is beyond it."""
         self.prefix, self.suffix = _special_ids(self._tokenizer)
         self.pair = _pair_template(self._tokenizer)
 
@@ -149,7 +150,7 @@ class Tokenizer:
 
     def _sections(self, text: str) -> list[str]:
         """Cut a long text where no token reaches across; at least one section, joined they are the text."""
-        if not self._splits_at_spaces:
+        if not self.splits_at_spaces:
             return [text]
         cuts = [0]
         while border := SECTION_BORDER.search(text, cuts[-1] + SECTION_CHARS):
