@@ -36,7 +36,8 @@ def split(
 
     - Every character that is not white space lies in at least one passage; ends are trimmed of white space.
     - A passage with special tokens and title has at most min(settings.max_tokens, max_tokens) tokens, counted
-      on the slice itself; a title counts with at most a quarter of that. Passages are filled greedily with
+      on the slice itself; a title counts with at most a quarter of that here, although the encoder reads up to
+      a quarter of its own limit, which `n_tokens` has. Passages are filled greedily with
       whole sentences, ended at the best border of `PREFERENCES`.
     - A passage repeats up to settings.overlap_tokens of the one before it, as whole sentences or else words,
       unless a paragraph ended there.
@@ -53,8 +54,9 @@ def split(
     limit = min(settings.max_tokens, max_tokens)
     if limit < MIN_MAX_TOKENS:
         raise ValueError(f"passages of {limit} tokens are too short; at least {MIN_MAX_TOKENS} are needed")
-    n_title = min(tokenizer.count(document.title), title_limit(limit)) if document.title else 0
-    n_around = tokenizer.n_special + n_title
+    n_title = tokenizer.count(document.title) if document.title else 0
+    n_around = tokenizer.n_special + min(n_title, title_limit(limit))
+    n_read_around = tokenizer.n_special + min(n_title, title_limit(max_tokens))
     max_chars = CHARS_PER_TOKEN * limit
     packer = _Packer(
         document.text,
@@ -65,7 +67,7 @@ def split(
         overlap_tokens=settings.overlap_tokens,
     )
     return [
-        Passage(start, end, n_around + n_tokens, _page(document.page_starts, start))
+        Passage(start, end, n_read_around + n_tokens, _page(document.page_starts, start))
         for start, end, n_tokens in packer.slices()
     ]
 

@@ -95,11 +95,12 @@ def test_starts_and_ends_ascend(text: str, limit: int, overlap: int) -> None:
 def test_tokens_counted_on_the_slice_itself_are_within_the_limit(
     text: str, limit: int, overlap: int, title: str | None
 ) -> None:
-    n_title = min(TOKENIZER.count(title), limit // 4) if title else 0
+    n_title = TOKENIZER.count(title) if title else 0
     for passage in passages_of(text, max_tokens=limit, overlap_tokens=overlap, title=title):
         n_text = TOKENIZER.count(text[passage.start : passage.end])
-        assert passage.n_tokens == n_text + n_title + 2  # [CLS] and [SEP]
-        assert passage.n_tokens <= limit
+        assert n_text + min(n_title, limit // 4) + 2 <= limit  # [CLS] and [SEP]
+        assert passage.n_tokens == n_text + min(n_title, ENCODER_LIMIT // 4) + 2
+        assert passage.n_tokens <= ENCODER_LIMIT
 
 
 @given(TEXTS, LIMITS, OVERLAPS)
@@ -273,8 +274,8 @@ def test_lone_surrogates_keep_their_place() -> None:
 
 
 def test_a_title_counts_with_at_most_a_quarter_of_the_limit() -> None:
-    [passage] = passages_of("Short text", title="title " * 500, max_tokens=64)
-    assert passage.n_tokens == 2 + 16 + 2
+    passages = passages_of("word " * 400, title="title " * 500, max_tokens=64)
+    assert max(p.n_tokens for p in passages) == 64 - 16 + ENCODER_LIMIT // 4  # which the encoder reads of it
 
 
 def test_the_encoders_limit_holds_where_the_settings_allow_more() -> None:
