@@ -36,9 +36,9 @@ def split(
 
     - Every character that is not white space lies in at least one passage; ends are trimmed of white space.
     - A passage with special tokens and title has at most min(settings.max_tokens, max_tokens) tokens, counted
-      on the slice itself; a title counts with at most a quarter of that here, although the encoder reads up to
-      a quarter of its own limit, which `n_tokens` has. Passages are filled greedily with
-      whole sentences, ended at the best border of `PREFERENCES`.
+      on the slice itself; a title counts with at most a quarter of that here, although the encoder reads up
+      to a quarter of its own limit, which `n_tokens` has. Passages are filled greedily with whole sentences,
+      ended at the best border of `PREFERENCES`.
     - A passage repeats up to settings.overlap_tokens of the one before it, as whole sentences or else words,
       unless a paragraph ended there.
 

@@ -93,5 +93,8 @@ def _assets() -> Path:
     spec = find_spec("fastapi_offline")
     places = spec.submodule_search_locations if spec else None
     if not places:
-        raise HTTPException(404, "the package fastapi-offline is not installed")
+        raise HTTPException(
+            503,
+            "the package fastapi-offline, which has this page, is not installed; `pip install fastapi-offline`",
+        )
     return Path(places[0]) / "static"

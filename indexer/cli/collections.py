@@ -28,8 +28,12 @@ def list_(as_json: AsJson = False) -> None:
 @collections.command()
 def create(
     name: Name,
-    max_tokens: Annotated[int, typer.Option(min=16, help="Tokens of a passage, title included.")] = 256,
-    overlap_tokens: Annotated[int, typer.Option(min=0, help="Tokens that neighbours share at most.")] = 32,
+    max_tokens: Annotated[
+        int, typer.Option(min=32, max=8192, help="Tokens of a passage, title included.")
+    ] = 256,
+    overlap_tokens: Annotated[
+        int, typer.Option(min=0, help="Tokens that neighbours share; at most half.")
+    ] = 32,
 ) -> None:
     """Create a collection for the model of BIFOCAL_EMBEDDER. Repeating it changes nothing."""
     with reported():

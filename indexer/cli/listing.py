@@ -4,6 +4,7 @@ import dataclasses
 from typing import Any, get_args
 
 from app.domain import Job, OutcomeStatus, SplitterSettings, View
+from app.errors import InvalidInput
 from app.settings import Settings
 from app.storage.rows import Rows
 from indexer.cli import composition
@@ -26,6 +27,8 @@ def list_collections(settings: Settings, *, as_json: bool) -> None:
 
 
 def create_collection(settings: Settings, name: str, *, max_tokens: int, overlap_tokens: int) -> None:
+    if overlap_tokens > max_tokens // 2:
+        raise InvalidInput(f"--overlap-tokens is at most half of --max-tokens, here {max_tokens // 2}")
     splitter = SplitterSettings(max_tokens=max_tokens, overlap_tokens=overlap_tokens)
     with open_rows(settings) as rows:
         _, is_new = composition.create_collection(rows, name, settings, splitter)

@@ -7,6 +7,7 @@ import socket
 import uvicorn
 
 from app.settings import Settings
+from app.storage.sqlite import SqliteRows
 from indexer.cli.failures import fail
 from indexer.cli.logs import log_config
 from indexer.cli.supervision import die_with_parent
@@ -21,6 +22,7 @@ def serve(*, host: str | None, port: int | None, n_processes: int, is_child: boo
         die_with_parent()
     settings = settings_with(host=host, port=port)
     require_safe_address(settings)
+    require_usable_home(settings)
     uvicorn.run(
         "app.main:create_app",
         factory=True,
@@ -51,6 +53,14 @@ def require_safe_address(settings: Settings) -> None:
         "could read and change everything. Listen on 127.0.0.1, behind a proxy that checks who calls; "
         "or set BIFOCAL_INSECURE=true if the network itself is closed"
     )
+
+
+def require_usable_home(settings: Settings) -> None:
+    """Make the store if it is not there. Said once here, instead of by every process that is started.
+
+    Raises StorageError.
+    """
+    SqliteRows(settings.home / "bifocal.db").close()
 
 
 def is_loopback(host: str) -> bool:

@@ -14,7 +14,7 @@ from indexer.cli import demo
 from indexer.cli.failures import FAILED
 from indexer.cli.preparing import prepare_if_needed
 from indexer.cli.printing import output
-from indexer.cli.serving import require_free_port, require_safe_address, settings_with
+from indexer.cli.serving import require_free_port, require_safe_address, require_usable_home, settings_with
 from indexer.cli.supervision import Child, supervise
 
 
@@ -24,6 +24,7 @@ def up(*, host: str | None, port: int | None, with_demo: bool) -> int:
     require_safe_address(settings)
     free_port = require_free_port(settings.host, settings.port)
     settings = settings_with(host=settings.host, port=free_port)
+    require_usable_home(settings)
     _prepare(settings)
     job_ids = demo.submit(settings) if with_demo else []
     stop = threading.Event()

@@ -25,6 +25,14 @@ CELLS = ("td", "th")
 CELL_GAP = " | "
 MAX_DEPTH = 5_000
 """Of nested elements; real pages stay below 100."""
+MAX_UNCLOSED = 20_000
+"""The parser's time grows with the square of the depth: 2.6 s for this, minutes for 200,000. Careless pages
+leave out end tags without nesting anything, but not so many."""
+NESTING = re.compile(
+    r"<(/?)(?:div|span|section|article|main|aside|header|footer|nav|blockquote|figure|details|form|center|font"
+    r"|ul|ol|dl|table|b|i|u|em|strong|small|big|tt|code|object)(?=[\s/>])",
+    re.IGNORECASE,
+)
 
 
 def read_html(name: str, body: bytes) -> list[Document]:
@@ -37,12 +45,26 @@ def read_html(name: str, body: bytes) -> list[Document]:
 
 
 def html_text(markup: str) -> tuple[str, str | None]:
-    """Visible text; and the title, from the `title` element or else the first heading."""
+    """Visible text; and the title, from the `title` element or else the first heading.
+
+    Raises:
+        BadFile: nested deeper than MAX_DEPTH.
+    """
+    _check_end_tags(markup)
     tree = LexborHTMLParser(markup)
     mains = tree.css("main, [role=main]")
     root = mains[0] if len(mains) == 1 and mains[0].child is not None else tree.body
     titles = (" ".join(node.text().split()) for node in tree.css("head > title, h1"))
     return _visible_text(root) if root is not None else "", next((t for t in titles if t), None)
+
+
+def _check_end_tags(markup: str) -> None:
+    """Before parsing. Raises BadFile."""
+    n_open = 0
+    for tag in NESTING.finditer(markup):
+        n_open = max(0, n_open + (-1 if tag[1] else 1))
+        if n_open > MAX_UNCLOSED:
+            raise BadFile(f"elements are nested more than {MAX_DEPTH} deep")
 
 
 def _visible_text(root: LexborNode) -> str:

@@ -5,6 +5,7 @@ import re
 import pytest
 from starlette.testclient import TestClient
 
+from app.api import docs_browser
 from tests.api.stand_up import assert_problem
 
 ASSETS = {
@@ -25,6 +26,14 @@ def test_scripts_and_styles_come_from_the_service(client: TestClient, name: str,
     answer = client.get(f"/docs-assets/{name}")
     assert answer.headers["content-type"] == media_type
     assert len(answer.content) > 1000
+
+
+def test_a_page_without_its_package_says_which_one_to_install(
+    client: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(docs_browser, "find_spec", lambda _: None)
+    problem = assert_problem(client.get("/docs-assets/swagger-ui.css"), 503, "not-ready")
+    assert "pip install fastapi-offline" in problem["detail"]
 
 
 def test_no_other_file_can_be_fetched(client: TestClient) -> None:

@@ -98,3 +98,20 @@ def test_a_port_that_is_taken_is_named(command: str) -> None:
         line = one_line_error(bifocal(command, "--port", str(port)))
     assert f"cannot listen on 127.0.0.1 port {port}: Address already in use" in line
     assert "BIFOCAL_PORT" in line
+
+
+@pytest.mark.parametrize("command", ["serve", "up", "worker"])
+def test_a_home_that_cannot_be_used_is_said_once_and_nothing_is_started(tmp_path: Path, command: str) -> None:
+    (tmp_path / "file").write_text("no folder")
+    options = [] if command == "worker" else ["--port", "0"]
+    line = one_line_error(bifocal(command, *options, BIFOCAL_HOME=str(tmp_path / "file" / "home")))
+    assert str(tmp_path / "file" / "home") in line
+
+
+def test_limits_of_passages_are_those_of_the_service(tmp_path: Path) -> None:
+    too_short = bifocal("collections", "create", "a", "--max-tokens", "16", BIFOCAL_HOME=str(tmp_path))
+    assert too_short.returncode == 2
+    assert "32" in too_short.stderr
+    options = ["--max-tokens", "64", "--overlap-tokens", "33"]
+    line = one_line_error(bifocal("collections", "create", "a", *options, BIFOCAL_HOME=str(tmp_path)))
+    assert "at most half of --max-tokens, here 32" in line

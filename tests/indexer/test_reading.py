@@ -160,8 +160,15 @@ def test_entities_are_characters_and_own_definitions_are_not_expanded() -> None:
     assert html(bomb).endswith("<&ä&b;")
 
 
-def test_a_page_nested_too_deep_is_refused() -> None:
-    assert "nested" in refusal("a.html", b"<b>" * 20_000 + b"text")
+@pytest.mark.parametrize("markup", [b"<b>" * 20_000, b"<div>" * 200_000, b"<x-y>" * 6_000])
+def test_a_page_nested_too_deep_is_refused(markup: bytes) -> None:
+    """Parsing the second one would take minutes."""
+    assert "nested" in refusal("a.html", markup + b"text")
+
+
+def test_a_page_of_many_elements_side_by_side_is_read() -> None:
+    document = read_one("a.html", b"<p>one<br><li>two" + b"<div class='x'><span>word</span></div>" * 30_000)
+    assert document.text.count("word") == 30_000
 
 
 # PDF ------------------------------------------------------------------------------------------------
