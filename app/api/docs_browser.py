@@ -95,6 +95,6 @@ def _assets() -> Path:
     if not places:
         raise HTTPException(
             503,
-            "the package fastapi-offline, which has the page, is not installed; `pip install fastapi-offline`",
+            "the package fastapi-offline is not installed; run `pip install fastapi-offline`",
         )
     return Path(places[0]) / "static"
