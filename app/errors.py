@@ -7,15 +7,17 @@ BifocalError
 |   |-- BadDocument               id, text, title or metadata outside what is allowed
 |   |-- BadFile                   unreadable, encrypted, unsupported or damaged file
 |   |-- BadVector                 an embedding that is not finite or is zero
+|   |-- BadExamples               a set of labelled examples from which no classifier can be trained
 |   |-- BadFilter                 a condition on metadata that means nothing or is too large
 |   `-- BadCursor                 a cursor that this listing did not give out
 |-- NotFound
 |   |-- CollectionNotFound
 |   |-- DocumentNotFound
+|   |-- ClassifierNotFound        of this name, or of this version
 |   `-- JobNotFound
 |-- Conflict
 |   |-- CollectionExists          with other settings
-|   |-- FingerprintMismatch       the collection was made by another model or splitter
+|   |-- FingerprintMismatch       the collection or classifier was made by another model or splitter
 |   |-- RankingChanged            a cursor's earlier pages are no longer the first of the ranking
 |   |-- JobFinished               cannot be cancelled any more
 |   `-- ModelNotConfigured        no model has the role that the request needs; says how to give it one
@@ -68,6 +70,10 @@ class BadVector(InvalidInput):
     pass
 
 
+class BadExamples(InvalidInput):
+    pass
+
+
 class BadFilter(InvalidInput):
     pass
 
@@ -85,6 +91,10 @@ class CollectionNotFound(NotFound):
 
 
 class DocumentNotFound(NotFound):
+    pass
+
+
+class ClassifierNotFound(NotFound):
     pass
 
 

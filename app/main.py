@@ -15,6 +15,8 @@ from fastapi.middleware.cors import CORSMiddleware
 
 from app import __version__
 from app.api import (
+    classification,
+    classifiers,
     collections,
     docs_browser,
     documents,
@@ -65,8 +67,17 @@ def create_app(
         loader = ThreadPoolExecutor(1, thread_name_prefix="load")
         loading = loader.submit(_load, load, settings)
         try:
-            permits, inspected = Permits(settings.max_queue), InspectedModels(settings)
-            yield {"parts": Parts(settings, rows, index, loading, permits, inspected)}
+            yield {
+                "parts": Parts(
+                    settings,
+                    rows,
+                    index,
+                    loading,
+                    search_permits=Permits(settings.max_queue),
+                    training_permits=Permits(1, of="training", limit="at a time"),
+                    inspected=InspectedModels(settings),
+                )
+            }
         finally:
             loader.shutdown()
             if loading.exception() is None:
@@ -91,6 +102,8 @@ def create_app(
         collections.router,
         evaluations.router,
         jobs.router,
+        classification.router,
+        classifiers.router,
         inspection.router,
         service.router,
         docs_browser.router,

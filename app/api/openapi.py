@@ -9,6 +9,7 @@ from typing import Any
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
+from app.api.schemas.classifiers import TrainingRequest
 from app.api.schemas.documents import DocumentBatch, DocumentInput
 from app.api.schemas.problem import Problem
 
@@ -24,6 +25,7 @@ TAGS = [
     {"name": "collections", "description": "Named sets of documents made by one model."},
     {"name": "evaluations", "description": "Measure searches on your own judged queries."},
     {"name": "jobs", "description": "Accepted writes: progress, outcomes, cancelling."},
+    {"name": "classification", "description": "What texts are: by described, learned or fine-tuned labels."},
     {"name": "inspection", "description": "What a model sees of a text, and does with it inside."},
     {"name": "service", "description": "Health, models and limits."},
 ]
@@ -54,7 +56,7 @@ def _document(app: FastAPI) -> dict[str, Any]:
     schemas = document["components"]["schemas"]
     for unused in ("HTTPValidationError", "ValidationError"):
         schemas.pop(unused, None)
-    for model in (Problem, DocumentBatch, DocumentInput):
+    for model in (Problem, DocumentBatch, DocumentInput, TrainingRequest):
         schema = model.model_json_schema(ref_template=REF)
         schemas.update(schema.pop("$defs", {}))
         schemas[model.__name__] = schema

@@ -36,6 +36,17 @@ DocumentId = Annotated[
     ),
 ]
 
+ClassifierName = Annotated[
+    str,
+    StringConstraints(pattern=COLLECTION_NAME),
+    BeforeValidator(_decode),
+    Path(
+        alias="classifier",
+        description="1 to 63 characters of a-z, 0-9, _ and -; the first is a letter or digit.",
+        openapi_examples={"intents": {"value": "intents"}},
+    ),
+]
+
 JobId = Annotated[
     str,
     BeforeValidator(_decode),

@@ -11,8 +11,11 @@ from app.errors import Overloaded
 class Permits:
     """At most `n_max` holders at a time. Used by the event loop alone, so it needs no lock."""
 
-    def __init__(self, n_max: int) -> None:
+    def __init__(self, n_max: int, *, of: str = "searches", limit: str = "max_queue") -> None:
+        """`of` what, and the name of the `limit`, are for the message."""
         self._n_max = n_max
+        self._of = of
+        self._limit = limit
         self._n_held = 0
 
     @contextmanager
@@ -20,7 +23,7 @@ class Permits:
         """Raises Overloaded."""
         if self._n_held >= self._n_max:
             raise Overloaded(
-                f"{self._n_max} searches are under way, and no more may be (max_queue); try again"
+                f"{self._n_max} {self._of} are under way, and no more may be ({self._limit}); try again"
             )
         self._n_held += 1
         try:
@@ -32,5 +35,12 @@ class Permits:
 async def search_permit(request: Request) -> AsyncIterator[None]:
     """Held until the response is sent."""
     permits: Permits = request.state.parts.search_permits
+    with permits.held():
+        yield
+
+
+async def training_permit(request: Request) -> AsyncIterator[None]:
+    """Held until the response is sent. A training takes all cores for as long as it lasts."""
+    permits: Permits = request.state.parts.training_permits
     with permits.held():
         yield

@@ -6,6 +6,7 @@ from fastapi import APIRouter, Request, Response
 
 from app.api.bodies import StrictRoute, json_response
 from app.api.problems import HTTP_KINDS, problem_response, request_id, responses
+from app.api.schemas.classification import MAX_CLASSIFIED_CHARS
 from app.api.schemas.inspection import MAX_INSPECTED_CHARS, MAX_TEXTS
 from app.api.schemas.models import (
     LimitsResponse,
@@ -18,6 +19,7 @@ from app.api.schemas.searches import MAX_PASSAGES_PER_HIT, MAX_QUERY_CHARS, MAX_
 from app.api.state import Parts, parts
 from app.api.waiting import MAX_WAIT_S
 from app.errors import BifocalError
+from app.services.examples import MAX_EXAMPLES, MAX_LABELS
 
 router = APIRouter(tags=["service"], route_class=StrictRoute)
 
@@ -82,6 +84,9 @@ def list_models(request: Request) -> Response:
         max_top_k=MAX_TOP_K,
         max_passages_per_hit=MAX_PASSAGES_PER_HIT,
         max_texts=MAX_TEXTS,
+        max_classified_chars=MAX_CLASSIFIED_CHARS,
+        max_examples=MAX_EXAMPLES,
+        max_labels=MAX_LABELS,
         max_inspected_chars=MAX_INSPECTED_CHARS,
         max_document_id_bytes=MAX_DOCUMENT_ID_BYTES,
         max_wait_s=MAX_WAIT_S,

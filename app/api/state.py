@@ -10,6 +10,7 @@ from app.api.permits import Permits
 from app.engine.embedder import Embedder
 from app.engine.inspected import InspectedModels
 from app.errors import BifocalError, ModelUnavailable, Overloaded
+from app.services.classification import Classifiers
 from app.services.search import Search
 from app.settings import Settings
 from app.storage.index import Index
@@ -24,6 +25,7 @@ class Parts:
     loading: Future[Embedder]
     """Done when the bi-encoder can be used, or with the reason why it never will."""
     search_permits: Permits
+    training_permits: Permits
     inspected: InspectedModels
 
     @property
@@ -41,6 +43,10 @@ class Parts:
     @property
     def search(self) -> Search:
         return Search(self.rows, self.index, self.embedder)
+
+    @property
+    def classifiers(self) -> Classifiers:
+        return Classifiers(self.rows, self.embedder)
 
 
 class State(TypedDict):

@@ -36,6 +36,7 @@ from app.domain import (
     View,
 )
 from app.filters import Filter
+from app.labels import ClassifierVersion
 
 Keys = NDArray[np.int64]
 Vectors = NDArray[np.float16]
@@ -123,6 +124,15 @@ class Generation:
     checksum: str
     details: str
     """JSON: kind of index, recall measured at build, seconds, size."""
+
+
+@dataclass(frozen=True, slots=True)
+class TrainedClassifier:
+    """A linear head on a bi-encoder's vectors: logits = vectors @ weights.T + biases."""
+
+    version: ClassifierVersion
+    weights: NDArray[np.float32]  # (labels, d)
+    biases: NDArray[np.float32]  # (labels,)
 
 
 class Rows(Protocol):
@@ -347,6 +357,30 @@ class Rows(Protocol):
 
     def prune_jobs(self, *, finished_before: dt.datetime, limit: int = 100) -> int:
         """Forget the oldest final jobs without a report, and their outcomes; returns how many."""
+
+    # Classifiers ----------------------------------------------------------------------------------
+
+    def store_classifier(self, trained: TrainedClassifier, *, n_kept: int) -> ClassifierVersion:
+        """Keep it as the next version of its name and make that the active one.
+
+        Number, activity and time in `trained` are not looked at. Beyond `n_kept` versions the oldest are
+        forgotten.
+        """
+
+    def classifier(self, name: str, *, version: int | None = None) -> TrainedClassifier:
+        """The active version, or the one asked for. Raises ClassifierNotFound."""
+
+    def classifiers(self) -> Sequence[ClassifierVersion]:
+        """The active version of each, by name."""
+
+    def classifier_versions(self, name: str) -> Sequence[ClassifierVersion]:
+        """Newest first. Raises ClassifierNotFound."""
+
+    def activate_classifier(self, name: str, version: int) -> ClassifierVersion:
+        """Raises ClassifierNotFound."""
+
+    def drop_classifier(self, name: str) -> None:
+        """With all versions; the name may be used again. Raises ClassifierNotFound."""
 
     # Worker ------------------------------------------------------------------------------------------
 

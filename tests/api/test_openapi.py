@@ -10,6 +10,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from app.api import openapi
+from app.api.classifiers import EXAMPLES
 from app.api.problems import KINDS
 from app.main import create_app
 from app.settings import Settings
@@ -28,10 +29,14 @@ each_operation = pytest.mark.parametrize(
     ("method", "path", "operation"), OPERATIONS, ids=[each["operationId"] for _, _, each in OPERATIONS]
 )
 OPERATION_IDS = [
+    "activate_classifier",
     "cancel_job",
+    "classify_sequence",
+    "delete_classifier",
     "delete_collection",
     "delete_document",
     "delete_evaluation",
+    "get_classifier",
     "get_collection",
     "get_document",
     "get_evaluation",
@@ -40,6 +45,8 @@ OPERATION_IDS = [
     "get_readiness",
     "inspect_attention",
     "inspect_embeddings",
+    "list_classifier_versions",
+    "list_classifiers",
     "list_collections",
     "list_documents",
     "list_evaluations",
@@ -50,6 +57,7 @@ OPERATION_IDS = [
     "post_evaluation",
     "post_evaluation_files",
     "post_files",
+    "put_classifier",
     "put_collection",
     "put_document",
     "put_search_settings",
@@ -140,6 +148,7 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClient]:
     with worker_of(settings), client_of(settings) as client:
         assert client.put("/v1/collections/demo").status_code == 201
         fill_with(client, CORPUS)
+        train(client)
         yield client
 
 
@@ -152,9 +161,14 @@ def fill_with(client: TestClient, corpus: Path) -> None:
     assert answer.json()["job"]["counts"].keys() <= {"created", "updated", "unchanged"}
 
 
+def train(client: TestClient) -> None:
+    assert client.put("/v1/classifiers/intents", json={"examples": EXAMPLES}).status_code < 300
+
+
 def restored(client: TestClient) -> None:
     client.put("/v1/collections/demo")
     fill_with(client, CORPUS)
+    train(client)
 
 
 @pytest.mark.parametrize(

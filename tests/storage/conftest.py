@@ -1,6 +1,7 @@
 import pytest
 
 for module in (
+    "rows_classifiers_contract",
     "rows_contract",
     "rows_feed_contract",
     "rows_filters_contract",

@@ -33,6 +33,7 @@ from app.errors import (
 )
 from app.storage.rows import EncodedDocument, MetadataUpdate, Rows
 from tests.storage.building import encoded, make_collection, unit_vectors, write
+from tests.storage.rows_classifiers_contract import ClassifiersContract
 from tests.storage.rows_feed_contract import FeedContract
 from tests.storage.rows_filters_contract import FacetsContract, FiltersContract
 from tests.storage.rows_jobs_contract import JobsContract
@@ -424,6 +425,7 @@ class RowsContract(
     FiltersContract,
     FacetsContract,
     FeedContract,
+    ClassifiersContract,
     JobsContract,
     ReportsContract,
 ):

@@ -28,6 +28,9 @@ class LimitsResponse(ResponseBody):
     max_top_k: int = Field(description="Documents per search.")
     max_passages_per_hit: int = Field(description="Passages shown per document.")
     max_texts: int = Field(description="Texts per request to tokenize or classify.")
+    max_classified_chars: int = Field(description="All texts of a request to classify, in code points.")
+    max_examples: int = Field(description="Examples to train a classifier from.")
+    max_labels: int = Field(description="Labels of a classifier, or of a request to classify.")
     max_inspected_chars: int = Field(
         description="All texts of a request to tokenize or look into, in Unicode code points."
     )

@@ -1,11 +1,12 @@
 """The rows seam, embedded: one SQLite file that the service and the worker share.
 
 Reading order: connection, migrations, collections, documents, writing, metadata, conditions, matching,
-columns, facets, feed, jobs, reports, leases, lives.
+columns, facets, feed, classifiers, jobs, reports, leases, lives.
 """
 
 from pathlib import Path
 
+from app.storage.sqlite.classifiers import ClassifierRows
 from app.storage.sqlite.collections import CollectionRows
 from app.storage.sqlite.columns import Columns
 from app.storage.sqlite.connection import Database
@@ -32,6 +33,7 @@ class SqliteRows(
     FacetRows,
     FeedRows,
     GenerationRows,
+    ClassifierRows,
     JobRows,
     ReportRows,
     LeaseRows,

@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Sequence
 
 from app.errors import Overloaded, SchemaTooNew, StorageDamaged
+from app.storage.sqlite.classifiers import CLASSIFIERS_5
 from app.storage.sqlite.connection import Database
 from app.storage.sqlite.metadata import METADATA_2, backfill
 from app.storage.sqlite.reports import REPORTS_4
@@ -190,6 +191,7 @@ MIGRATIONS: Sequence[Sequence[Step]] = (
     (*METADATA_2, backfill),
     ("ALTER TABLE collections ADD COLUMN search_settings TEXT NOT NULL DEFAULT '{}'",),
     REPORTS_4,
+    CLASSIFIERS_5,
 )
 
 
