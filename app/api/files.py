@@ -4,8 +4,9 @@ from collections.abc import AsyncIterator, Iterator, Sequence
 from typing import Annotated, Any
 
 from anyio.to_thread import run_sync
-from fastapi import APIRouter, Depends, Request, Response
-from starlette.datastructures import UploadFile
+from fastapi import APIRouter, Depends, HTTPException, Request, Response
+from starlette.datastructures import FormData, UploadFile
+from starlette.formparsers import MultiPartException, MultiPartParser
 
 from app.api.bodies import StrictRoute, require_media_type
 from app.api.jobs import ACCEPTED, PREFER, finished_or_accepted
@@ -43,13 +44,37 @@ async def uploaded_files(request: Request) -> AsyncIterator[Sequence[UploadFile]
     """All file parts named `files`, in order; large ones lie on disk until the request is over."""
     require_media_type(request, MULTIPART)
     max_batch = parts(request).settings.max_batch
-    async with request.form(max_files=max_batch, max_fields=max_batch) as form:
+    form = await _complete_form(request, max_parts=max_batch)
+    try:
         for name, value in form.multi_items():
             if name != "files":
                 raise InvalidInput("is not a known part; files are sent as parts named files", where=(name,))
             if not isinstance(value, UploadFile):
                 raise InvalidInput("is not a file: the part has no file name", where=(name,))
         yield [value for value in form.getlist("files") if isinstance(value, UploadFile)]
+    finally:
+        await form.close()
+
+
+class _Parser(MultiPartParser):
+    """Knows whether it has seen the border that ends a form; a form cut short would lose its last file."""
+
+    is_complete = False
+
+    def on_end(self) -> None:
+        self.is_complete = True
+
+
+async def _complete_form(request: Request, *, max_parts: int) -> FormData:
+    parser = _Parser(request.headers, request.stream(), max_files=max_parts, max_fields=max_parts)
+    try:
+        form = await parser.parse()
+    except MultiPartException as error:
+        raise HTTPException(400, error.message) from error
+    if not parser.is_complete:
+        await form.close()
+        raise HTTPException(400, "the form is cut short: the border that ends it is missing")
+    return form
 
 
 @router.post(

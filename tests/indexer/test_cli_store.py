@@ -1,6 +1,7 @@
 """Commands that work on a store, run in this process, with an encoder that costs nothing."""
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -260,3 +261,16 @@ def test_a_name_that_the_service_could_not_be_asked_for_is_refused(tmp_path: Pat
         with pytest.raises(InvalidInput, match="a-z, 0-9, _ and - are allowed"):
             composition.create_collection(rows, name, Settings(home=tmp_path), SplitterSettings())
         assert rows.collections() == []
+
+
+def test_what_cannot_be_read_in_a_folder_is_named_and_the_rest_is_ingested(notes: Path) -> None:
+    (notes / "gone.txt").symlink_to(notes / "not there")
+    (notes / "loop.txt").symlink_to(notes / "loop.txt")
+    os.mkfifo(notes / "pipe.txt")
+    locked = notes / "locked.txt"
+    locked.write_text("secret")
+    locked.chmod(0)
+    may_read_all = os.access(locked, os.R_OK)  # as root
+    printed = bifocal("ingest", notes, exit_code=0 if may_read_all else 1)
+    assert f"{3 if may_read_all else 2} created" in printed
+    assert may_read_all or "locked.txt" in printed
