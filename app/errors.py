@@ -14,7 +14,11 @@ BifocalError
 |   |-- CollectionNotFound
 |   |-- DocumentNotFound
 |   |-- ClassifierNotFound        of this name, or of this version
-|   `-- JobNotFound
+|   |-- JobNotFound
+|   `-- KeyNotFound
+|-- Unauthenticated               no key, or none that counts
+|-- Forbidden                     a key that may not do this
+|-- RateLimited                   too many requests of one caller; retry after `retry_after_s`
 |-- Conflict
 |   |-- CollectionExists          with other settings
 |   |-- FingerprintMismatch       the collection or classifier was made by another model or splitter
@@ -100,6 +104,24 @@ class ClassifierNotFound(NotFound):
 
 class JobNotFound(NotFound):
     pass
+
+
+class KeyNotFound(NotFound):
+    pass
+
+
+class Unauthenticated(BifocalError):
+    pass
+
+
+class Forbidden(BifocalError):
+    pass
+
+
+class RateLimited(BifocalError):
+    def __init__(self, message: str, *, retry_after_s: int) -> None:
+        super().__init__(message)
+        self.retry_after_s = retry_after_s
 
 
 class Conflict(BifocalError):

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.domain import (
+    ApiKey,
     Collection,
     CollectionSettings,
     CollectionStats,
@@ -109,6 +110,13 @@ class JobReport:
     request: str
     result: str | None
     """None until it has succeeded."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredKey:
+    key: ApiKey
+    digest: bytes
+    """Of the secret; see `app.keys`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,8 +300,12 @@ class Rows(Protocol):
         state: JobState | None = None,
         kind: JobKind | None = None,
         collection_key: int | None = None,
+        collections: Iterable[str] | None = None,
     ) -> Sequence[Job]:
-        """Newest first, those older than the job `after`. Raises BadCursor if that is not there."""
+        """Newest first, those older than the job `after`. Raises BadCursor if that is not there.
+
+        `collections` are names of those whose jobs are wanted.
+        """
 
     def job_report(self, job_id: str) -> JobReport:
         """Raises JobNotFound, also for a job without a request."""
@@ -381,6 +393,17 @@ class Rows(Protocol):
 
     def drop_classifier(self, name: str) -> None:
         """With all versions; the name may be used again. Raises ClassifierNotFound."""
+
+    # Keys --------------------------------------------------------------------------------------------
+
+    def add_key(self, stored: StoredKey) -> None:
+        """Raises Conflict if the id is taken."""
+
+    def api_keys(self) -> Sequence[StoredKey]:
+        """All, oldest first; revoked ones stay, so that revoking the last one opens nothing."""
+
+    def revoke_key(self, key_id: str) -> ApiKey:
+        """It counts no more. Repeating it changes nothing. Raises KeyNotFound."""
 
     # Worker ------------------------------------------------------------------------------------------
 

@@ -37,6 +37,7 @@ from tests.storage.rows_classifiers_contract import ClassifiersContract
 from tests.storage.rows_feed_contract import FeedContract
 from tests.storage.rows_filters_contract import FacetsContract, FiltersContract
 from tests.storage.rows_jobs_contract import JobsContract
+from tests.storage.rows_keys_contract import KeysContract
 from tests.storage.rows_reports_contract import ReportsContract
 
 OpenRows = Callable[[], Rows]
@@ -428,6 +429,7 @@ class RowsContract(
     ClassifiersContract,
     JobsContract,
     ReportsContract,
+    KeysContract,
 ):
     @pytest.fixture
     def rows(self, open_rows: OpenRows) -> Rows:

@@ -76,7 +76,7 @@ def test_processes_that_create_a_store_at_once_share_it(path: Path) -> None:
     assert_sound(path)
 
 
-DROP_CLASSIFIERS = "DROP TABLE classifier_weights; DROP TABLE classifiers; "
+DROP_LATER = "DROP TABLE classifier_weights; DROP TABLE classifiers; DROP TABLE api_keys; "
 
 
 def undo_metadata_index(path: Path) -> None:
@@ -86,7 +86,7 @@ def undo_metadata_index(path: Path) -> None:
         "DROP TABLE metadata_values; DROP TABLE metadata_fields; "
         "ALTER TABLE collections DROP COLUMN metadata_version; "
         "ALTER TABLE collections DROP COLUMN search_settings; DROP TABLE job_reports; "
-        f"{DROP_CLASSIFIERS} PRAGMA user_version = 1"
+        f"{DROP_LATER} PRAGMA user_version = 1"
     )
     connection.close()
 
@@ -117,7 +117,7 @@ def test_collections_of_schema_2_have_default_search_settings(path: Path) -> Non
     connection = sqlite3.connect(path)
     connection.executescript(
         "ALTER TABLE collections DROP COLUMN search_settings; DROP TABLE job_reports; "
-        f"{DROP_CLASSIFIERS} PRAGMA user_version = 2"
+        f"{DROP_LATER} PRAGMA user_version = 2"
     )
     connection.close()
     rows = SqliteRows(path)

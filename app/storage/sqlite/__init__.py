@@ -1,7 +1,7 @@
 """The rows seam, embedded: one SQLite file that the service and the worker share.
 
 Reading order: connection, migrations, collections, documents, writing, metadata, conditions, matching,
-columns, facets, feed, classifiers, jobs, reports, leases, lives.
+columns, facets, feed, classifiers, jobs, reports, keys, leases, lives.
 """
 
 from pathlib import Path
@@ -15,6 +15,7 @@ from app.storage.sqlite.facets import FacetRows
 from app.storage.sqlite.feed import FeedRows
 from app.storage.sqlite.generations import GenerationRows
 from app.storage.sqlite.jobs import JobRows
+from app.storage.sqlite.keys import KeyRows
 from app.storage.sqlite.leases import LeaseRows
 from app.storage.sqlite.lives import Life
 from app.storage.sqlite.matching import MatchingRows, Memory
@@ -36,6 +37,7 @@ class SqliteRows(
     ClassifierRows,
     JobRows,
     ReportRows,
+    KeyRows,
     LeaseRows,
 ):
     """`app.storage.rows.Rows` in an SQLite file, for any number of threads and processes of one machine.

@@ -52,15 +52,19 @@ class JobRows:
         state: JobState | None = None,
         kind: JobKind | None = None,
         collection_key: int | None = None,
+        collections: Iterable[str] | None = None,
     ) -> Sequence[Job]:
         wanted = {"state": state, "kind": kind, "collection_key": collection_key}
         conditions = "".join(
             f"j.{column} = :{column} AND " for column, value in wanted.items() if value is not None
         )
+        names = None if collections is None else json.dumps(list(collections))
+        if names is not None:
+            conditions += "c.name IN (SELECT value FROM json_each(:names)) AND "
         with self._database.read() as connection:
             rows = connection.execute(
                 f"{JOB} WHERE {conditions} j.key < :before ORDER BY j.key DESC LIMIT :limit",
-                {**wanted, "before": _key_of_cursor(connection, after), "limit": limit},
+                {**wanted, "names": names, "before": _key_of_cursor(connection, after), "limit": limit},
             )
             return [_read_job(row) for row in rows]
 

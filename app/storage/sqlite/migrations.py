@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from app.errors import Overloaded, SchemaTooNew, StorageDamaged
 from app.storage.sqlite.classifiers import CLASSIFIERS_5
 from app.storage.sqlite.connection import Database
+from app.storage.sqlite.keys import API_KEYS_6
 from app.storage.sqlite.metadata import METADATA_2, backfill
 from app.storage.sqlite.reports import REPORTS_4
 
@@ -192,6 +193,7 @@ MIGRATIONS: Sequence[Sequence[Step]] = (
     ("ALTER TABLE collections ADD COLUMN search_settings TEXT NOT NULL DEFAULT '{}'",),
     REPORTS_4,
     CLASSIFIERS_5,
+    API_KEYS_6,
 )
 
 
