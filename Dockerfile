@@ -38,7 +38,7 @@ COPY --from=serve /opt/bifocal /opt/bifocal
 COPY --from=prepare /opt/models /opt/models
 COPY README.md LICENSE NOTICE /usr/share/doc/bifocal/
 
-# In a container the service must listen on every address; whoever publishes the port decides who reaches it.
+# In a container the service must listen on every address. It refuses to without a key, unless BIFOCAL_INSECURE is set.
 ENV PATH=/opt/bifocal/bin:$PATH \
     PYTHONUNBUFFERED=1 \
     PYTHONDONTWRITEBYTECODE=1 \
@@ -46,8 +46,7 @@ ENV PATH=/opt/bifocal/bin:$PATH \
     BIFOCAL_HOME=/data \
     BIFOCAL_CACHE=/opt/models \
     BIFOCAL_HOST=0.0.0.0 \
-    BIFOCAL_PORT=8000 \
-    BIFOCAL_INSECURE=true
+    BIFOCAL_PORT=8000
 USER 10001:10001
 WORKDIR /data
 VOLUME /data

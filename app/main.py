@@ -29,6 +29,7 @@ from app.api import (
     searches,
     service,
 )
+from app.api.keyring import Keyring
 from app.api.middleware import BodyLimit, Envelope, Faults, Paths
 from app.api.permits import Permits
 from app.api.state import Parts, State
@@ -76,6 +77,7 @@ def create_app(
                     search_permits=Permits(settings.max_queue),
                     training_permits=Permits(1, of="training", limit="at a time"),
                     inspected=InspectedModels(settings),
+                    keyring=Keyring(rows),
                 )
             }
         finally:

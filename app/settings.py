@@ -24,7 +24,7 @@ class Settings(BaseSettings):
     port: int = Field(8000, ge=0, le=65535, description="Port the service listens on; 0 picks a free one.")
     insecure: bool = Field(
         False,
-        description="Listen beyond this machine although whoever reaches the port may read and change all.",
+        description="Listen beyond this machine without a key: whoever reaches the port may change all.",
     )
     root_path: str = Field("", description="Prefix under which a reverse proxy publishes the service.")
     cors_origins: Annotated[tuple[str, ...], NoDecode] = Field(

@@ -14,6 +14,8 @@ from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
+from app.api.access import admit
+
 SPOOL_BYTES = 2**20
 """Of a body that are kept in memory; more goes to a temporary file."""
 SURROGATE_ESCAPE = re.compile(rb"\\u[dD][89a-fA-F]")
@@ -75,14 +77,18 @@ class _JsonRequest(Request):
 
 
 class StrictRoute(APIRoute):
-    """Refuses what the endpoint does not know: query parameters, and bodies that are not strict JSON."""
+    """Refuses callers that may not do this, and what the endpoint does not know: query parameters, and bodies
+    that are not strict JSON."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         handle = super().get_route_handler()
         known = [field.alias for field in self.dependant.query_params]
         has_json = self.body_field is not None
+        operation = self.operation_id
+        assert operation is not None
 
         async def handle_strictly(request: Request) -> Response:
+            await admit(request, operation)
             if request.scope["query_string"]:
                 _check_names(request, known)
             if has_json:

@@ -4,6 +4,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Body, Request, Response
 
+from app.api.access import reaches
 from app.api.bodies import StrictRoute, json_response
 from app.api.parameters import CollectionName
 from app.api.problems import responses
@@ -44,8 +45,8 @@ SEARCH_EXAMPLES: dict[str, Any] = {
     responses=responses(),
 )
 def list_collections(request: Request) -> Response:
-    """All collections by name, without their statistics."""
-    found = parts(request).rows.collections()
+    """All collections that the key reaches, by name, without their statistics."""
+    found = [each for each in parts(request).rows.collections() if reaches(request, each.name)]
     return json_response(CollectionsResponse(collections=[CollectionResponse.of(each) for each in found]))
 
 

@@ -8,6 +8,7 @@ from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import StreamingResponse
 from pydantic.json_schema import SkipJsonSchema
 
+from app.api.access import reachable, reaches
 from app.api.bodies import StrictRoute, json_response
 from app.api.cursors import decode_cursor, encode_cursor
 from app.api.middleware import public_url
@@ -60,7 +61,9 @@ def list_jobs(
     """Jobs of all collections, newest first, a page at a time."""
     listing = f"jobs {state}"
     after = None if cursor is None else str(decode_cursor(listing, cursor))
-    found = parts(request).rows.jobs(after=after, limit=limit + 1, state=state)
+    found = parts(request).rows.jobs(
+        after=after, limit=limit + 1, state=state, collections=reachable(request)
+    )
     page = found[:limit]
     more = encode_cursor(listing, page[-1].id) if len(found) > limit else None
     return json_response(
@@ -78,7 +81,7 @@ def list_jobs(
 )
 def get_job(request: Request, job_id: JobId) -> Response:
     """State and progress."""
-    return json_response(JobResponse.model_validate(parts(request).rows.job(job_id)))
+    return json_response(JobResponse.model_validate(_visible(request, job_id)))
 
 
 @router.delete(
@@ -91,7 +94,8 @@ def get_job(request: Request, job_id: JobId) -> Response:
 )
 def cancel_job(request: Request, job_id: JobId) -> Response:
     """Stop it at its next write; what was written stays. A finished job is refused with 409."""
-    return json_response(JobResponse.model_validate(parts(request).rows.cancel_job(job_id)))
+    job = _visible(request, job_id)
+    return json_response(JobResponse.model_validate(parts(request).rows.cancel_job(job.id)))
 
 
 @router.get(
@@ -106,7 +110,8 @@ def list_outcomes(request: Request, job_id: JobId, limit: Limit = 100, cursor: C
     """Outcomes so far, by position in the request, a page at a time."""
     listing = f"outcomes {job_id}"
     after = -1 if cursor is None else int(decode_cursor(listing, cursor))
-    found = parts(request).rows.outcomes(job_id, after=after, limit=limit + 1)
+    job = _visible(request, job_id)
+    found = parts(request).rows.outcomes(job.id, after=after, limit=limit + 1)
     page = found[:limit]
     more = encode_cursor(listing, page[-1].ordinal) if len(found) > limit else None
     return json_response(
@@ -132,9 +137,16 @@ def list_outcomes(request: Request, job_id: JobId, limit: Limit = 100, cursor: C
 )
 async def stream_events(request: Request, job_id: JobId) -> Response:
     """A server-sent event whenever the job moves on, until it is final."""
-    rows = parts(request).rows
-    job = await run_sync(rows.job, job_id)
-    return StreamingResponse(_events(rows, job), media_type="text/event-stream")
+    job = await run_sync(_visible, request, job_id)
+    return StreamingResponse(_events(parts(request).rows, job), media_type="text/event-stream")
+
+
+def _visible(request: Request, job_id: str) -> Job:
+    """Raises JobNotFound, also for a job of a collection that the caller's key does not reach."""
+    job = parts(request).rows.job(job_id)
+    if not reaches(request, job.collection):
+        raise JobNotFound(f"there is no job {job_id!r}")
+    return job
 
 
 async def _events(rows: Rows, job: Job) -> AsyncIterator[str]:

@@ -9,6 +9,8 @@ from typing import Any
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
+from app.api.access import scopes_of
+from app.api.problems import MEDIA_TYPE
 from app.api.schemas.classifiers import TrainingRequest
 from app.api.schemas.documents import DocumentBatch, DocumentInput
 from app.api.schemas.problem import Problem
@@ -17,7 +19,8 @@ DESCRIPTION = """Self-hosted semantic search on a CPU.
 
 **Asymmetric** search compares a short query with passages of documents; **symmetric** search compares
 whole texts. Every error is a problem document (RFC 9457, `application/problem+json`). Every response
-carries `X-Request-Id` and `Server-Timing`. Offsets are half-open and count Unicode code points.
+carries `X-Request-Id` and `Server-Timing`. A service that asks for keys takes them as
+`Authorization: Bearer KEY` or `X-API-Key: KEY`. Offsets are half-open and count Unicode code points.
 """
 TAGS = [
     {"name": "search", "description": "Find passages and documents by meaning."},
@@ -29,6 +32,15 @@ TAGS = [
     {"name": "inspection", "description": "What a model sees of a text, and does with it inside."},
     {"name": "service", "description": "Health, models and limits."},
 ]
+SECURITY_SCHEMES = {
+    "bearer": {"type": "http", "scheme": "bearer", "description": "A key of `bifocal keys create`."},
+    "header": {"type": "apiKey", "in": "header", "name": "X-API-Key", "description": "The same, alone."},
+}
+REFUSALS = {
+    "401": "A key is needed, and none that counts was sent.",
+    "403": "The key has not the scope that this needs, or is restricted to other collections.",
+    "429": "Too many requests with this key or from this address; `Retry-After` says when to try again.",
+}
 REF = "#/components/schemas/{model}"
 
 
@@ -61,13 +73,32 @@ def _document(app: FastAPI) -> dict[str, Any]:
         schemas.update(schema.pop("$defs", {}))
         schemas[model.__name__] = schema
     document["components"]["schemas"] = dict(sorted(schemas.items()))
+    document["components"]["securitySchemes"] = SECURITY_SCHEMES
     for operations in document["paths"].values():
         for operation in operations.values():
+            _secure(operation)
             operation["responses"] = {
                 status: _with_request_id(response)
                 for status, response in sorted(operation["responses"].items())
             }
     return document
+
+
+def _secure(operation: dict[str, Any]) -> None:
+    """Say which scopes it needs. A service without keys needs none: the empty requirement."""
+    scopes = [scope.value for scope in scopes_of(operation["operationId"])]
+    if not scopes:
+        operation["security"] = []
+        return
+    operation["security"] = [*({name: scopes} for name in SECURITY_SCHEMES), {}]
+    operation["description"] += f"\n\nScope: {' or '.join(f'`{scope}`' for scope in scopes)}."
+    for status, description in REFUSALS.items():
+        content = {MEDIA_TYPE: {"schema": {"$ref": REF.format(model="Problem")}}}
+        operation["responses"].setdefault(status, {"description": description, "content": content})
+        if status == "429":
+            operation["responses"][status]["headers"] = {
+                "Retry-After": {"description": "Seconds to wait.", "schema": {"type": "integer"}}
+            }
 
 
 def _with_request_id(response: dict[str, Any]) -> dict[str, Any]:

@@ -44,6 +44,10 @@ KINDS: Mapping[type[errors.BifocalError], Kind] = {
     errors.DocumentNotFound: Kind(404, "document-not-found", "No such document"),
     errors.ClassifierNotFound: Kind(404, "classifier-not-found", "No such classifier"),
     errors.JobNotFound: Kind(404, "job-not-found", "No such job"),
+    errors.KeyNotFound: Kind(404, "key-not-found", "No such key"),
+    errors.Unauthenticated: Kind(401, "unauthenticated", "A key is needed"),
+    errors.Forbidden: Kind(403, "forbidden", "The key does not allow this"),
+    errors.RateLimited: Kind(429, "rate-limited", "Too many requests"),
     errors.CollectionExists: Kind(409, "collection-exists", "Collection exists with other settings"),
     errors.FingerprintMismatch: Kind(409, "fingerprint-mismatch", "Made by another model"),
     errors.RankingChanged: Kind(409, "ranking-changed", "Ranking changed since the page before"),
@@ -134,7 +138,10 @@ async def _on_bifocal_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, errors.BifocalError)
     kind = kind_of(error)
     headers = {"Retry-After": "5"} if kind.status in (503, 507) else {}
-    if isinstance(error, errors.Overloaded):
+    if isinstance(error, errors.Unauthenticated):
+        # The connection ends: a server reads the rest of a refused body and throws it away.
+        headers = {"WWW-Authenticate": 'Bearer realm="bifocal"', "Connection": "close"}
+    if isinstance(error, errors.Overloaded | errors.RateLimited):
         headers["Retry-After"] = str(error.retry_after_s)
     elif kind.status >= 500:
         logger.error("%s request=%s", error, request_id(request))

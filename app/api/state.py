@@ -6,6 +6,7 @@ from typing import TypedDict, cast
 
 from starlette.requests import HTTPConnection
 
+from app.api.keyring import Keyring
 from app.api.permits import Permits
 from app.engine.embedder import Embedder
 from app.engine.inspected import InspectedModels
@@ -27,6 +28,7 @@ class Parts:
     search_permits: Permits
     training_permits: Permits
     inspected: InspectedModels
+    keyring: Keyring
 
     @property
     def embedder(self) -> Embedder:

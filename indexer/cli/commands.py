@@ -14,6 +14,7 @@ from app.domain import Mode
 from indexer.cli.collections import collections
 from indexer.cli.failures import reported
 from indexer.cli.jobs import jobs
+from indexer.cli.keys import keys
 from indexer.cli.models import models
 
 app = typer.Typer(
@@ -24,6 +25,7 @@ app = typer.Typer(
 )
 app.add_typer(collections)
 app.add_typer(jobs)
+app.add_typer(keys)
 app.add_typer(models)
 
 Host = Annotated[str | None, typer.Option(help="Address to listen on instead of BIFOCAL_HOST.")]

@@ -31,6 +31,7 @@ def serve(*, host: str | None, port: int | None, n_processes: int, is_child: boo
         workers=n_processes,
         log_config=log_config(settings),
         access_log=settings.log_level == "debug",
+        server_header=False,
         timeout_graceful_shutdown=GRACE_S,
     )
 
@@ -45,13 +46,14 @@ def settings_with(*, host: str | None, port: int | None) -> Settings:
 
 
 def require_safe_address(settings: Settings) -> None:
-    """Whoever reaches the port may read and change everything: there are no keys."""
-    if is_loopback(settings.host) or settings.insecure:
+    """Without keys, whoever reaches the port may read and change everything."""
+    if is_loopback(settings.host) or settings.insecure or _has_keys(settings):
         return
     fail(
-        f"refusing to listen on {settings.host}: the service asks for no key, so everyone who reaches it "
-        "could read and change everything. Listen on 127.0.0.1, behind a proxy that checks who calls; "
-        "or set BIFOCAL_INSECURE=true if the network itself is closed"
+        f"refusing to listen on {settings.host}: there is no key, so everyone who reaches the service could "
+        "read and change everything. Make one with `bifocal keys create NAME --scope admin`; or listen on "
+        "127.0.0.1, behind a proxy that checks who calls; or set BIFOCAL_INSECURE=true if the network itself "
+        "is closed"
     )
 
 
@@ -61,6 +63,18 @@ def require_usable_home(settings: Settings) -> None:
     Raises StorageError.
     """
     SqliteRows(settings.home / "bifocal.db").close()
+
+
+def _has_keys(settings: Settings) -> bool:
+    """Whether a key counts. A store that is not there is not made for that."""
+    path = settings.home / "bifocal.db"
+    if not path.exists():
+        return False
+    rows = SqliteRows(path)
+    try:
+        return any(stored.key.revoked_at is None for stored in rows.api_keys())
+    finally:
+        rows.close()
 
 
 def is_loopback(host: str) -> bool:

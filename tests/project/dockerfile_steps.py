@@ -93,7 +93,7 @@ def start(root: Path) -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = str(free.getsockname()[1])
-    variables |= {"BIFOCAL_PORT": port, "HOME": "/nonexistent"}
+    variables |= {"BIFOCAL_PORT": port, "BIFOCAL_INSECURE": "true", "HOME": "/nonexistent"}
     data = root / "data"
     data.mkdir(exist_ok=True)
     prefix = confinement(root, data)

@@ -50,10 +50,16 @@ def test_variables_of_the_image_are_settings() -> None:
     assert named <= SETTINGS
 
 
-def test_image_says_that_it_listens_on_every_address() -> None:
+def test_image_listens_on_every_address_but_not_without_a_key() -> None:
     variables = dict(word.split("=", 1) for word in shlex.split(stages()[-1].only("ENV")))
     assert variables["BIFOCAL_HOST"] == "0.0.0.0"
-    assert variables["BIFOCAL_INSECURE"] == "true"
+    assert "BIFOCAL_INSECURE" not in variables
+
+
+def test_compose_needs_no_key_because_it_publishes_on_this_machine_only() -> None:
+    app = compose()["services"]["app"]
+    assert app["environment"] == {"BIFOCAL_INSECURE": "true"}
+    assert all(port.startswith("127.0.0.1:") for port in app["ports"])
 
 
 def test_everything_copied_from_the_context_is_let_through() -> None:

@@ -1,0 +1,141 @@
+"""Who may do what: every operation needs a scope of the caller's key.
+
+While no key was ever made, everyone may do everything; `bifocal serve` then listens on this machine only.
+"""
+
+from collections.abc import Mapping
+from urllib.parse import unquote
+
+from starlette.requests import Request
+
+from app.api.state import parts
+from app.domain import ApiKey, Scope
+from app.errors import Forbidden, Unauthenticated
+
+READ, WRITE, ADMIN = (Scope.READ,), (Scope.WRITE,), (Scope.ADMIN,)
+OPEN = frozenset({"get_liveness", "get_readiness"})
+"""Operations for everyone: probes have no keys. So are the pages of the interface's description."""
+SCOPES: Mapping[str, tuple[Scope, ...]] = {
+    "list_collections": (Scope.READ, Scope.WRITE),
+    "get_collection": (Scope.READ, Scope.WRITE),
+    "put_collection": ADMIN,
+    "delete_collection": ADMIN,
+    "put_search_settings": ADMIN,
+    "post_documents": WRITE,
+    "put_document": WRITE,
+    "delete_document": WRITE,
+    "post_files": WRITE,
+    "list_documents": READ,
+    "get_document": READ,
+    "search_asymmetric": READ,
+    "search_symmetric": READ,
+    "post_evaluation": WRITE,
+    "post_evaluation_files": WRITE,
+    "list_evaluations": READ,
+    "get_evaluation": READ,
+    "delete_evaluation": WRITE,
+    "list_jobs": (Scope.READ, Scope.WRITE),
+    "get_job": (Scope.READ, Scope.WRITE),
+    "list_job_outcomes": (Scope.READ, Scope.WRITE),
+    "stream_job_events": (Scope.READ, Scope.WRITE),
+    "cancel_job": WRITE,
+    "list_models": (Scope.READ, Scope.WRITE),
+    "classify_sequence": READ,
+    "list_classifiers": READ,
+    "get_classifier": READ,
+    "list_classifier_versions": READ,
+    "put_classifier": WRITE,
+    "activate_classifier": WRITE,
+    "delete_classifier": WRITE,
+    "tokenize": READ,
+    "inspect_embeddings": READ,
+    "inspect_attention": READ,
+}
+"""Any one of them suffices. An operation that is missing here needs ADMIN."""
+WITHOUT_COLLECTION = frozenset(
+    {
+        "list_collections",
+        "list_jobs",
+        "get_job",
+        "list_job_outcomes",
+        "stream_job_events",
+        "cancel_job",
+        "list_models",
+        "classify_sequence",
+        "tokenize",
+        "inspect_embeddings",
+        "inspect_attention",
+    }
+)
+"""Operations that a key restricted to some collections may call, though their path names none: they show
+nothing of others."""
+
+
+async def admit(request: Request, operation: str) -> None:
+    """Let the caller in, before anything of the body is read.
+
+    Raises:
+        Unauthenticated, Forbidden
+        StorageError: the keys cannot be read.
+    """
+    if operation in OPEN:
+        return
+    keyring = parts(request).keyring
+    await keyring.refresh()
+    if not keyring.is_needed:
+        return
+    key = keyring.key_of(given_secret(request))
+    if key is None:
+        raise Unauthenticated(_unauthenticated(request))
+    request.scope["api_key"] = key
+    _require_scope(key, operation)
+    _require_reach(key, operation, request)
+
+
+def given_secret(request: Request) -> str:
+    """From `Authorization: Bearer` or `X-API-Key`; empty if there is none."""
+    scheme, _, secret = request.headers.get("authorization", "").partition(" ")
+    return secret.strip() if scheme.lower() == "bearer" else request.headers.get("x-api-key", "").strip()
+
+
+def scopes_of(operation: str) -> tuple[Scope, ...]:
+    return () if operation in OPEN else SCOPES.get(operation, ADMIN)
+
+
+def reachable(request: Request) -> frozenset[str] | None:
+    """Names of collections that the caller's key is restricted to; None: all."""
+    key: ApiKey | None = request.scope.get("api_key")
+    return None if key is None else key.collections
+
+
+def reaches(request: Request, collection: str) -> bool:
+    names = reachable(request)
+    return names is None or collection in names
+
+
+def _unauthenticated(request: Request) -> str:
+    how = "send it as `Authorization: Bearer KEY` or `X-API-Key: KEY`"
+    if given_secret(request):
+        return f"the key is not known or was revoked; {how}"
+    return f"a key is needed; {how}"
+
+
+def _require_scope(key: ApiKey, operation: str) -> None:
+    needed = scopes_of(operation)
+    if not key.allows(*needed):
+        raise Forbidden(
+            f"the key {key.id} has the scope {', '.join(sorted(key.scopes))}; "
+            f"this needs {' or '.join(dict.fromkeys((*needed, Scope.ADMIN)))}"
+        )
+
+
+def _require_reach(key: ApiKey, operation: str, request: Request) -> None:
+    """The answer is the same whether the collection exists or not."""
+    if key.collections is None:
+        return
+    collection = request.path_params.get("collection")
+    if collection is None:
+        if operation not in WITHOUT_COLLECTION:
+            raise Forbidden(f"the key {key.id} is restricted to collections; this concerns all of them")
+    elif not key.reaches(unquote(collection)):
+        raise Forbidden(f"the key {key.id} is restricted to other collections")

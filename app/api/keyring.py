@@ -1,0 +1,43 @@
+"""The keys as a running service knows them."""
+
+from collections.abc import Mapping
+
+from anyio import CapacityLimiter
+from anyio.to_thread import run_sync
+
+from app.domain import ApiKey
+from app.keys import recognised
+from app.storage.rows import Rows
+
+
+class Keyring:
+    """Used by the event loop alone. A key that was added or revoked counts from the next request on."""
+
+    def __init__(self, rows: Rows) -> None:
+        self._rows = rows
+        self._version: int | None = None
+        self._is_needed = False
+        self._known: Mapping[str, tuple[ApiKey, bytes]] = {}
+
+    async def refresh(self) -> None:
+        """Read the keys again if anything was committed since: asking that costs microseconds.
+
+        Raises:
+            StorageError: they cannot be read, so nobody can be let in.
+        """
+        version = self._rows.data_version()
+        if version == self._version:
+            return
+        # In a thread of its own: those that all endpoints share may be taken by searches.
+        stored = await run_sync(self._rows.api_keys, limiter=CapacityLimiter(1))
+        self._known = {each.key.id: (each.key, each.digest) for each in stored if not each.key.revoked_at}
+        self._is_needed = bool(stored)
+        self._version = version
+
+    @property
+    def is_needed(self) -> bool:
+        """Whether a key was ever made: from then on nobody gets in without one."""
+        return self._is_needed
+
+    def key_of(self, secret: str) -> ApiKey | None:
+        return recognised(secret, self._known)
