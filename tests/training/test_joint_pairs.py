@@ -60,6 +60,12 @@ def test_a_window_of_a_long_passage_holds_the_answer(seed: int, answer: str) -> 
     assert int(batch["attention_mask"].sum()) == 32
 
 
+def test_an_answer_longer_than_the_window_is_ignored() -> None:
+    answer = " ".join(["water"] * 60)
+    batch = encode(answered("Who?", f"It was {answer} again.", answer), max_tokens=32)
+    assert (int(batch["start"][0]), int(batch["end"][0])) == (IGNORED, IGNORED)
+
+
 def test_a_title_is_read_and_bears_no_answer() -> None:
     group = Group("Who?", (Candidate("Heintz did.", "Bern", 1.0, (0, 6)),))
     seen = set()

@@ -78,6 +78,8 @@ class PairEncoder:
         room = limit - text_start - len(last)
         answer = _answer_tokens(text, candidate.answer)
         window = self._window(len(text), room, answer)
+        if answer is not None and not window.start <= answer[0] <= answer[1] < window.stop:
+            answer = None  # it is longer than the window: nothing can be learned of it
         ids = np.concatenate([first, question, last, title, text.ids[window], last])
         start, end = IGNORED, IGNORED
         if candidate.answer == NO_ANSWER:
