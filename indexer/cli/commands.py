@@ -227,6 +227,41 @@ def mine(  # noqa: PLR0917  typer makes options of them, callable by name alone
 
 
 @app.command()
+def calibrate(
+    model: Annotated[str, typer.Argument(help="Name or folder of a model of `bifocal train`.")],
+    answers: Annotated[
+        list[Path] | None,
+        typer.Option(help="Questions with and without an answer in their text: SQuAD's format, or groups."),
+    ] = None,
+    ranking: Annotated[
+        list[str] | None, typer.Option(help="Judged queries, DIR:SPLIT of a folder in BEIR layout.")
+    ] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="Questions of each.")] = None,
+    home: Annotated[
+        Path | None, typer.Option(help="Folder with a store for each folder's corpus. [BIFOCAL_HOME]")
+    ] = None,
+    collection: Annotated[str, typer.Option("--collection", "-c", help="In these.")] = "calibration",
+) -> None:
+    """Fit a reader's probability of an answer, and how a reranker is combined with the first stage."""
+    with reported():
+        from app.settings import Settings
+        from indexer.cli.calibrating import Request
+        from indexer.cli.calibrating import calibrate as run_calibration
+
+        run_calibration(
+            Settings.from_environment(),
+            Request(
+                model=model,
+                answers=answers or [],
+                ranking=ranking or [],
+                limit=limit,
+                home=home,
+                collection=collection,
+            ),
+        )
+
+
+@app.command()
 def settings(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
     """Print every setting with its value and meaning."""
     with reported():

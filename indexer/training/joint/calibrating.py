@@ -1,0 +1,104 @@
+"""What is fitted after training: how likely an answer is right, and how a reranker's logit and the first
+stage's score make one ranking. A few numbers, of questions that took no part in training."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.linear_model import LogisticRegression
+
+from app.engine.combination import Combination
+from app.errors import InvalidInput
+from indexer.evaluation.dataset import Qrels
+from indexer.evaluation.metrics import NDCG, measure
+
+Floats = NDArray[np.float64]
+
+WEIGHTS = (0.0, *np.geomspace(2.0, 200.0, 25).round(1).tolist())
+"""Of the first stage's score (0..1) beside a logit with the weight 1. 0 lets the reranker decide alone."""
+ALONE = float("inf")
+
+
+def fit_answer(margins: Floats, relevances: Floats, is_right: NDArray[np.bool_]) -> dict[str, float]:
+    """Weights of `app.engine.span_reader.AnswerCalibration`: a logistic regression (Platt 1999).
+
+    Args:
+        margins: (n,), of the best span over "no answer", in logits.
+        relevances: (n,), logits; zeros of a reader that does not judge relevance.
+        is_right: (n,), whether the question has an answer in its text.
+
+    Raises:
+        InvalidInput: only right ones, or only wrong ones.
+    """
+    if len(set(is_right.tolist())) < 2:
+        raise InvalidInput(
+            "a calibration needs questions with an answer in their text and questions without one; there is "
+            "only one of these kinds"
+        )
+    features = np.column_stack([margins, relevances])  # (n, 2)
+    fitted = LogisticRegression(C=1e6, max_iter=1000).fit(features, is_right)
+    span, relevance = (float(weight) for weight in fitted.coef_[0])
+    return {
+        "span": round(span, 4),
+        "relevance": round(relevance, 4),
+        "bias": round(float(fitted.intercept_[0]), 4),
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class Candidates:
+    """A query's hits as the first stage ranks them."""
+
+    document_ids: Sequence[str]
+    first_stage: Floats
+    """(n,), 0..1."""
+    logits: Floats
+    """(n,), NaN for what was not reranked."""
+
+    def ranked(self, combination: Combination) -> list[str]:
+        scores = combination.combined(self.logits, self.first_stage)
+        order = sorted(range(len(scores)), key=lambda i: (-scores[i], self.document_ids[i]))
+        return [self.document_ids[i] for i in order]
+
+
+@dataclass(frozen=True, slots=True)
+class Fitted:
+    combination: Combination
+    ndcg_by_weight: Mapping[str, Mapping[float, float]]
+    """Set of queries to weight of the first stage to nDCG@10."""
+
+
+def fit_combination(candidates: Mapping[str, Mapping[str, Candidates]], qrels: Mapping[str, Qrels]) -> Fitted:
+    """The weight that gains most over the first stage on the set of queries where it gains least.
+
+    A weight that is best on average may lose on a set of another kind; one that is chosen by its worst set
+    is made for sets that nobody has seen.
+
+    Args:
+        candidates: set of queries to query id to its candidates.
+        qrels: of the same sets.
+    """
+    measured = {
+        name: {weight: _ndcg(of_set, qrels[name], weight) for weight in (*WEIGHTS, ALONE)}
+        for name, of_set in candidates.items()
+    }
+    gains = {
+        weight: min(of_set[weight] - of_set[ALONE] for of_set in measured.values()) for weight in WEIGHTS
+    }
+    best = max(WEIGHTS, key=lambda weight: (gains[weight], weight))
+    return Fitted(_combination(best), measured)
+
+
+def _ndcg(candidates: Mapping[str, Candidates], qrels: Qrels, weight: float) -> float:
+    combination = _combination(weight)
+    run = {query_id: of_query.ranked(combination) for query_id, of_query in candidates.items()}
+    judged = {query_id: qrels[query_id] for query_id in candidates}
+    return float(np.mean(measure(run, judged)[NDCG]))
+
+
+def _combination(weight: float) -> Combination:
+    """`ALONE` is the first stage without the reranker."""
+    if weight == ALONE:
+        return Combination("linear", rerank=0.0, first_stage=1.0)
+    return Combination("linear", rerank=1.0, first_stage=weight)
