@@ -227,7 +227,7 @@ def mine(  # noqa: PLR0917  typer makes options of them, callable by name alone
 
 
 @app.command()
-def calibrate(
+def calibrate(  # noqa: PLR0917  typer makes options of them, callable by name alone
     model: Annotated[str, typer.Argument(help="Name or folder of a model of `bifocal train`.")],
     answers: Annotated[
         list[Path] | None,
