@@ -157,39 +157,6 @@ class CollectionStats:
     """Of the stored texts."""
 
 
-class Scope(StrEnum):
-    """What a key may do. A key may have several; none but ADMIN includes another."""
-
-    READ = "read"
-    """Search, and read documents, jobs and collections."""
-    WRITE = "write"
-    """Change documents, follow and cancel jobs."""
-    ADMIN = "admin"
-    """Everything: also create, change and drop collections."""
-    METRICS = "metrics"
-    """Read `/metrics`, and nothing else."""
-
-
-@dataclass(frozen=True, slots=True)
-class ApiKey:
-    """Who calls. The secret itself is known to its holder alone."""
-
-    id: str
-    name: str
-    scopes: frozenset[Scope]
-    collections: frozenset[str] | None
-    """Names that it is restricted to; None: all."""
-    created_at: dt.datetime
-    revoked_at: dt.datetime | None = None
-
-    def allows(self, *scopes: Scope) -> bool:
-        """Any of them."""
-        return Scope.ADMIN in self.scopes or not self.scopes.isdisjoint(scopes)
-
-    def reaches(self, collection: str) -> bool:
-        return self.collections is None or collection in self.collections
-
-
 class JobKind(StrEnum):
     DOCUMENTS = "documents"
     """Upsert documents: each input is one JSON document."""

@@ -32,6 +32,7 @@ from app.api import (
 from app.api.keyring import Keyring
 from app.api.middleware import BodyLimit, Envelope, Faults, Paths
 from app.api.permits import Permits
+from app.api.rates import RateLimit
 from app.api.state import Parts, State
 from app.engine.embedder import Embedder
 from app.engine.inspected import InspectedModels
@@ -78,6 +79,7 @@ def create_app(
                     training_permits=Permits(1, of="training", limit="at a time"),
                     inspected=InspectedModels(settings),
                     keyring=Keyring(rows),
+                    rates=RateLimit(settings.rate_limit, settings.rate_burst),
                 )
             }
         finally:

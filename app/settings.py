@@ -32,6 +32,13 @@ class Settings(BaseSettings):
         description="Origins, separated by commas, whose web pages may call the service; * allows all.",
     )
 
+    rate_limit: float = Field(
+        0.0,
+        ge=0,
+        description="Requests a second of each key, or without keys of each address, on average; 0: any.",
+    )
+    rate_burst: int = Field(50, ge=1, description="Requests that each may make at once under rate_limit.")
+
     embedder: str = Field(
         "sentence-transformers/all-MiniLM-L6-v2",
         description="Bi-encoder: a model name or a local folder in sentence-transformers layout.",
@@ -84,6 +91,7 @@ class Settings(BaseSettings):
     log_level: Literal["debug", "info", "warning", "error"] = Field(
         "info", description="Least severe log line."
     )
+    log_format: Literal["text", "json"] = Field("text", description="Form of log lines.")
 
     @field_validator("root_path")
     @classmethod

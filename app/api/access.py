@@ -3,14 +3,14 @@
 While no key was ever made, everyone may do everything; `bifocal serve` then listens on this machine only.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from urllib.parse import unquote
 
 from starlette.requests import Request
 
 from app.api.state import parts
-from app.domain import ApiKey, Scope
 from app.errors import Forbidden, Unauthenticated
+from app.keys import ApiKey, Scope
 
 READ, WRITE, ADMIN = (Scope.READ,), (Scope.WRITE,), (Scope.ADMIN,)
 OPEN = frozenset({"get_liveness", "get_readiness"})
@@ -75,16 +75,19 @@ async def admit(request: Request, operation: str) -> None:
     """Let the caller in, before anything of the body is read.
 
     Raises:
-        Unauthenticated, Forbidden
+        Unauthenticated, Forbidden, RateLimited
         StorageError: the keys cannot be read.
     """
     if operation in OPEN:
         return
-    keyring = parts(request).keyring
-    await keyring.refresh()
-    if not keyring.is_needed:
+    service = parts(request)
+    await service.keyring.refresh()
+    key = service.keyring.key_of(given_secret(request)) if service.keyring.is_needed else None
+    address = request.client.host if request.client is not None else "unknown"
+    service.rates.take(f"the address {address}" if key is None else f"the key {key.id}")
+    if not service.keyring.is_needed:
+        _require_own_page(request, service.settings.cors_origins)
         return
-    key = keyring.key_of(given_secret(request))
     if key is None:
         raise Unauthenticated(_unauthenticated(request))
     request.scope["api_key"] = key
@@ -111,6 +114,19 @@ def reachable(request: Request) -> frozenset[str] | None:
 def reaches(request: Request, collection: str) -> bool:
     names = reachable(request)
     return names is None or collection in names
+
+
+def _require_own_page(request: Request, allowed_origins: Sequence[str]) -> None:
+    """Web pages of others may not write through the browser of someone who can reach the service.
+
+    Browsers send a form with files anywhere without asking first. They tell in `Sec-Fetch-Site` whose page it
+    was (W3C Fetch Metadata); other clients send none.
+    """
+    site = request.headers.get("sec-fetch-site", "none")
+    if request.method == "GET" or site in {"none", "same-origin"}:
+        return
+    if "*" not in allowed_origins and request.headers.get("origin") not in allowed_origins:
+        raise Forbidden("a web page of another origin may not do this unless cors_origins allows it")
 
 
 def _unauthenticated(request: Request) -> str:

@@ -5,8 +5,7 @@ from collections.abc import Mapping
 from anyio import CapacityLimiter
 from anyio.to_thread import run_sync
 
-from app.domain import ApiKey
-from app.keys import recognised
+from app.keys import ApiKey, StoredKey, recognised
 from app.storage.rows import Rows
 
 
@@ -17,7 +16,7 @@ class Keyring:
         self._rows = rows
         self._version: int | None = None
         self._is_needed = False
-        self._known: Mapping[str, tuple[ApiKey, bytes]] = {}
+        self._known: Mapping[str, StoredKey] = {}
 
     async def refresh(self) -> None:
         """Read the keys again if anything was committed since: asking that costs microseconds.
@@ -30,7 +29,7 @@ class Keyring:
             return
         # In a thread of its own: those that all endpoints share may be taken by searches.
         stored = await run_sync(self._rows.api_keys, limiter=CapacityLimiter(1))
-        self._known = {each.key.id: (each.key, each.digest) for each in stored if not each.key.revoked_at}
+        self._known = {each.key.id: each for each in stored if not each.key.revoked_at}
         self._is_needed = bool(stored)
         self._version = version
 

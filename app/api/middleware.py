@@ -11,9 +11,11 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from app import logs
 from app.api.problems import HTTP_KINDS, problem_response
 
 logger = logging.getLogger(__name__)
+access_logger = logging.getLogger("app.access")
 
 REQUEST_ID = re.compile(r"[A-Za-z0-9._:/+=@-]{1,128}")
 PREFIX = re.compile(r"(/[A-Za-z0-9._~-]+)+")
@@ -24,10 +26,28 @@ CLOSE = {"Connection": "close"}
 """Without it a server reads the rest of a refused body and throws it away."""
 
 
+SAFE_HEADERS = (
+    (b"x-content-type-options", b"nosniff"),
+    (b"x-frame-options", b"DENY"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"cross-origin-opener-policy", b"same-origin"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+)
+DEFAULT_HEADERS = {
+    "cache-control": "no-store",
+    "content-security-policy": "default-src 'none'; frame-ancestors 'none'",
+}
+"""Where the answer has none of its own: a browser that shows it as a page runs nothing."""
+REMARKABLE = frozenset({401, 403, 429})
+"""Refusals that an operator wants to see, beside all from 500 on."""
+
+
 class Envelope:
     """Outermost: gives the request its id, and every response that id, its time and safe defaults.
 
-    A client's own `X-Request-Id` is kept where it is short and plain.
+    A client's own `X-Request-Id` is kept where it is short and plain. Every request has a line in the log: at
+    level info if it was refused or failed, else at level debug. Nothing of its headers, its query or its body
+    is there.
     """
 
     def __init__(self, app: ASGIApp) -> None:
@@ -41,21 +61,47 @@ class Envelope:
         given = Headers(scope=scope).get("x-request-id", "")
         request_id = given if REQUEST_ID.fullmatch(given) else uuid.uuid4().hex
         scope["request_id"] = request_id
+        mark = logs.request_id.set(request_id)
+        status = 0
 
         async def send_in_envelope(message: Message) -> None:
+            nonlocal status
             if message["type"] == "http.response.start":
+                status = message["status"]
                 total_ms = 1000 * (time.perf_counter() - began)
                 message["headers"] = [
                     *message.get("headers", ()),
                     (b"x-request-id", request_id.encode()),
                     (b"server-timing", b"total;dur=%.2f" % total_ms),
-                    (b"x-content-type-options", b"nosniff"),
-                    (b"referrer-policy", b"no-referrer"),
+                    *SAFE_HEADERS,
                 ]
-                MutableHeaders(raw=message["headers"]).setdefault("cache-control", "no-store")
+                headers = MutableHeaders(raw=message["headers"])
+                for name, value in DEFAULT_HEADERS.items():
+                    headers.setdefault(name, value)
             await send(message)
 
-        await self._app(scope, receive, send_in_envelope)
+        try:
+            await self._app(scope, receive, send_in_envelope)
+        finally:
+            _log_access(scope, status, 1000 * (time.perf_counter() - began))
+            logs.request_id.reset(mark)
+
+
+def _log_access(scope: Scope, status: int, ms: float) -> None:
+    """Status 0: the client went away before an answer."""
+    level = logging.INFO if status in REMARKABLE or status >= 500 else logging.DEBUG
+    if not access_logger.isEnabledFor(level):
+        return
+    key, client = scope.get("api_key"), scope.get("client")
+    access = {
+        "method": scope["method"],
+        "path": scope["path"],
+        "status": status,
+        "ms": round(ms, 2),
+        "key": None if key is None else key.id,
+        "client": None if client is None else client[0],
+    }
+    access_logger.log(level, "%s %a status=%d ms=%.2f key=%s client=%s", *access.values(), extra=access)
 
 
 class Paths:
@@ -149,12 +195,12 @@ class Faults:
         try:
             await self._app(scope, receive, send_noticing)
         except ClientDisconnect:
-            logger.debug("client went away request=%s %s", scope.get("request_id"), scope["path"])
+            logger.debug("client went away %a", scope["path"])
         except Exception:
             if scope["type"] != "http" or is_started:
                 raise
             request_id = scope.get("request_id")
-            logger.exception("unexpected failure request=%s %s", request_id, scope["path"])
+            logger.exception("unexpected failure %a", scope["path"])
             response = problem_response(
                 HTTP_KINDS[500],
                 "the service failed; its log has the cause under this request id",

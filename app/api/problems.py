@@ -144,7 +144,7 @@ async def _on_bifocal_error(request: Request, error: Exception) -> Response:
     if isinstance(error, errors.Overloaded | errors.RateLimited):
         headers["Retry-After"] = str(error.retry_after_s)
     elif kind.status >= 500:
-        logger.error("%s request=%s", error, request_id(request))
+        logger.error("%s", error)
     members: dict[str, object] = {}
     if isinstance(error, errors.TextTooLong):
         members = {"n_tokens": error.n_tokens, "max_tokens": error.max_tokens}

@@ -8,6 +8,7 @@ from starlette.requests import HTTPConnection
 
 from app.api.keyring import Keyring
 from app.api.permits import Permits
+from app.api.rates import RateLimit
 from app.engine.embedder import Embedder
 from app.engine.inspected import InspectedModels
 from app.errors import BifocalError, ModelUnavailable, Overloaded
@@ -29,6 +30,7 @@ class Parts:
     training_permits: Permits
     inspected: InspectedModels
     keyring: Keyring
+    rates: RateLimit
 
     @property
     def embedder(self) -> Embedder:

@@ -18,7 +18,8 @@ from app.engine.linear_head import LinearHead, Logits
 from app.errors import BlankText, ClassifierNotFound, FingerprintMismatch, TextTooLong
 from app.labels import Classification, ClassifierVersion, Example, LabelScore
 from app.services.examples import ExampleSet
-from app.storage.rows import Rows, TrainedClassifier
+from app.storage.classifier_rows import TrainedClassifier
+from app.storage.rows import Rows
 
 VERSIONS_KEPT = 10
 TEMPERATURE = 0.05

@@ -18,7 +18,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.domain import (
-    ApiKey,
     Collection,
     CollectionSettings,
     CollectionStats,
@@ -37,7 +36,8 @@ from app.domain import (
     View,
 )
 from app.filters import Filter
-from app.labels import ClassifierVersion
+from app.storage.classifier_rows import ClassifierRows
+from app.storage.key_rows import KeyRows
 
 Keys = NDArray[np.int64]
 Vectors = NDArray[np.float16]
@@ -113,13 +113,6 @@ class JobReport:
 
 
 @dataclass(frozen=True, slots=True)
-class StoredKey:
-    key: ApiKey
-    digest: bytes
-    """Of the secret; see `app.keys`."""
-
-
-@dataclass(frozen=True, slots=True)
 class Generation:
     """A published base file of a derived index. At most one is current per (collection, view)."""
 
@@ -134,16 +127,7 @@ class Generation:
     """JSON: kind of index, recall measured at build, seconds, size."""
 
 
-@dataclass(frozen=True, slots=True)
-class TrainedClassifier:
-    """A linear head on a bi-encoder's vectors: logits = vectors @ weights.T + biases."""
-
-    version: ClassifierVersion
-    weights: NDArray[np.float32]  # (labels, d)
-    biases: NDArray[np.float32]  # (labels,)
-
-
-class Rows(Protocol):
+class Rows(ClassifierRows, KeyRows, Protocol):
     # Collections -----------------------------------------------------------------------------
 
     def create_collection(
@@ -369,41 +353,6 @@ class Rows(Protocol):
 
     def prune_jobs(self, *, finished_before: dt.datetime, limit: int = 100) -> int:
         """Forget the oldest final jobs without a report, and their outcomes; returns how many."""
-
-    # Classifiers ----------------------------------------------------------------------------------
-
-    def store_classifier(self, trained: TrainedClassifier, *, n_kept: int) -> ClassifierVersion:
-        """Keep it as the next version of its name and make that the active one.
-
-        Number, activity and time in `trained` are not looked at. Beyond `n_kept` versions the oldest are
-        forgotten.
-        """
-
-    def classifier(self, name: str, *, version: int | None = None) -> TrainedClassifier:
-        """The active version, or the one asked for. Raises ClassifierNotFound."""
-
-    def classifiers(self) -> Sequence[ClassifierVersion]:
-        """The active version of each, by name."""
-
-    def classifier_versions(self, name: str) -> Sequence[ClassifierVersion]:
-        """Newest first. Raises ClassifierNotFound."""
-
-    def activate_classifier(self, name: str, version: int) -> ClassifierVersion:
-        """Raises ClassifierNotFound."""
-
-    def drop_classifier(self, name: str) -> None:
-        """With all versions; the name may be used again. Raises ClassifierNotFound."""
-
-    # Keys --------------------------------------------------------------------------------------------
-
-    def add_key(self, stored: StoredKey) -> None:
-        """Raises Conflict if the id is taken."""
-
-    def api_keys(self) -> Sequence[StoredKey]:
-        """All, oldest first; revoked ones stay, so that revoking the last one opens nothing."""
-
-    def revoke_key(self, key_id: str) -> ApiKey:
-        """It counts no more. Repeating it changes nothing. Raises KeyNotFound."""
 
     # Worker ------------------------------------------------------------------------------------------
 

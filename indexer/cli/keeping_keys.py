@@ -4,10 +4,8 @@ import sys
 from collections.abc import Iterable
 from typing import Any
 
-from app.domain import ApiKey, Scope
-from app.keys import digest_of, new_key
+from app.keys import ApiKey, Scope, new_key
 from app.settings import Settings
-from app.storage.rows import StoredKey
 from indexer.cli.composition import open_rows
 from indexer.cli.printing import output, print_json, print_table
 
@@ -21,9 +19,10 @@ def create_key(
     as_json: bool,
 ) -> None:
     """The secret alone goes to standard output, so that `KEY=$(bifocal keys create me)` has it."""
-    key, secret = new_key(name, scopes=scopes, collections=collections)
+    stored, secret = new_key(name, scopes=scopes, collections=collections)
     with open_rows(settings) as rows:
-        rows.add_key(StoredKey(key, digest_of(secret)))
+        rows.add_key(stored)
+    key = stored.key
     if as_json:
         print_json({**_shown(key), "secret": secret})
         return

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from app.domain import Scope
+from app.keys import Scope
 from indexer.cli.failures import reported
 
 # Imports inside the functions: see commands.py.

@@ -6,10 +6,10 @@ import socket
 
 import uvicorn
 
+from app.logs import log_config
 from app.settings import Settings
 from app.storage.sqlite import SqliteRows
 from indexer.cli.failures import fail
-from indexer.cli.logs import log_config
 from indexer.cli.supervision import die_with_parent
 
 GRACE_S = 5
@@ -30,7 +30,7 @@ def serve(*, host: str | None, port: int | None, n_processes: int, is_child: boo
         port=require_free_port(settings.host, settings.port),
         workers=n_processes,
         log_config=log_config(settings),
-        access_log=settings.log_level == "debug",
+        access_log=False,
         server_header=False,
         timeout_graceful_shutdown=GRACE_S,
     )

@@ -4,10 +4,10 @@ import logging.config
 import signal
 import threading
 
+from app.logs import log_config
 from app.settings import Settings
 from indexer.cli.composition import open_store, open_worker
 from indexer.cli.failures import fail
-from indexer.cli.logs import log_config
 from indexer.cli.supervision import die_with_parent
 
 

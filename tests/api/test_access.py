@@ -10,11 +10,9 @@ from starlette.testclient import TestClient
 
 from app.api.access import OPEN, SCOPES, WITHOUT_COLLECTION
 from app.api.bodies import StrictRoute
-from app.domain import Scope
-from app.keys import digest_of, new_key
+from app.keys import Scope, new_key
 from app.main import create_app
 from app.settings import Settings
-from app.storage.rows import StoredKey
 from app.storage.sqlite import SqliteRows
 from tests.api.stand_up import DOCUMENTS, assert_problem, client_of, settings_in, worker_of
 
@@ -41,8 +39,8 @@ def client(home: Path) -> Iterator[TestClient]:
         client.put("/v1/collections/other").raise_for_status()
         documents = {"documents": DOCUMENTS}
         client.post("/v1/collections/demo/documents", json=documents, headers={"Prefer": "wait=30"})
-        key, secret = new_key("first", scopes=[Scope.ADMIN])
-        with_rows(home, lambda rows: rows.add_key(StoredKey(key, digest_of(secret))))
+        stored = new_key("first", scopes=[Scope.ADMIN])[0]
+        with_rows(home, lambda rows: rows.add_key(stored))
         yield client
 
 
@@ -58,8 +56,8 @@ def new_header(home: Path) -> NewKey:
     """Makes a key and gives the header that sends it."""
 
     def make(*scopes: Scope, collections: list[str] | None = None) -> dict[str, str]:
-        key, secret = new_key("test", scopes=scopes, collections=collections)
-        with_rows(home, lambda rows: rows.add_key(StoredKey(key, digest_of(secret))))
+        stored, secret = new_key("test", scopes=scopes, collections=collections)
+        with_rows(home, lambda rows: rows.add_key(stored))
         return bearer(secret)
 
     return make
@@ -127,11 +125,11 @@ def test_a_revoked_key_is_refused_from_the_next_request_on(
 def test_the_first_key_closes_the_service_and_revoking_it_does_not_open_it(tmp_path: Path) -> None:
     with client_of(settings_in(tmp_path)) as client:
         assert client.get("/v1/collections").status_code == 200
-        key, secret = new_key("only", scopes=[Scope.ADMIN])
-        with_rows(tmp_path, lambda rows: rows.add_key(StoredKey(key, digest_of(secret))))
+        stored, secret = new_key("only", scopes=[Scope.ADMIN])
+        with_rows(tmp_path, lambda rows: rows.add_key(stored))
         assert client.get("/v1/collections").status_code == 401
         assert client.get("/v1/collections", headers=bearer(secret)).status_code == 200
-        with_rows(tmp_path, lambda rows: rows.revoke_key(key.id))
+        with_rows(tmp_path, lambda rows: rows.revoke_key(stored.key.id))
         for headers in ({}, bearer(secret)):
             assert client.get("/v1/collections", headers=headers).status_code == 401
 
@@ -155,8 +153,8 @@ def test_no_log_line_has_a_secret(
 
 
 def test_a_preflight_needs_no_key_and_refusals_can_be_read_by_allowed_pages(tmp_path: Path) -> None:
-    key, secret = new_key("only", scopes=[Scope.READ])
-    with_rows(tmp_path, lambda rows: rows.add_key(StoredKey(key, digest_of(secret))))
+    stored, secret = new_key("only", scopes=[Scope.READ])
+    with_rows(tmp_path, lambda rows: rows.add_key(stored))
     origin = {"Origin": "https://app.example"}
     with client_of(settings_in(tmp_path, cors_origins=("https://app.example",))) as client:
         preflight = {

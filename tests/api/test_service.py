@@ -79,7 +79,7 @@ def test_models_state_every_limit_with_its_unit(client: TestClient) -> None:
     assert body["models"][0]["fingerprint"] == "word-hash-1"
     assert body["limits"]["max_body_bytes"] == 200_000
     assert body["limits"]["max_query_tokens"] == 256
-    units = ("_bytes", "_chars", "_tokens", "_s", "_top_k", "_batch", "_per_hit")
+    units = ("_bytes", "_chars", "_tokens", "_s", "_top_k", "_batch", "_per_hit", "_examples", "_labels")
     assert all(name.endswith(units) for name in body["limits"])
 
 
@@ -94,6 +94,10 @@ def test_every_response_carries_an_id_its_time_and_safe_defaults(client: TestCli
     assert headers["server-timing"].startswith("total;dur=")
     assert headers["x-content-type-options"] == "nosniff"
     assert headers["cache-control"] == "no-store"
+    assert headers["x-frame-options"] == "DENY"
+    assert headers["cross-origin-resource-policy"] == "same-origin"
+    assert headers["content-security-policy"].startswith("default-src '")
+    assert "frame-ancestors 'none'" in headers["content-security-policy"]
 
 
 def test_a_sane_request_id_is_kept_and_another_one_replaced(client: TestClient) -> None:
@@ -135,6 +139,28 @@ def test_a_preflight_of_an_allowed_origin_passes_with_the_headers_of_sdks(tmp_pa
             "/v1/collections/demo", headers={**PREFLIGHT, "Origin": "https://evil.example"}
         )
         assert "access-control-allow-origin" not in other.headers
+
+
+FORM = {"files": ("a.txt", b"Planted.", "text/plain")}
+
+
+@pytest.mark.parametrize("site", ["cross-site", "same-site"])
+def test_a_page_of_another_origin_may_not_send_a_form(client: TestClient, site: str) -> None:
+    headers = {"Sec-Fetch-Site": site, "Origin": "https://evil.example"}
+    answer = client.post("/v1/collections/demo/files", files=FORM, headers=headers)
+    assert "cors_origins" in assert_problem(answer, 403, "forbidden")["detail"]
+    assert client.get("/v1/collections", headers=headers).status_code == 200
+
+
+def test_pages_of_the_service_and_of_allowed_origins_may(tmp_path: Path) -> None:
+    allowed = {"Sec-Fetch-Site": "cross-site", "Origin": "https://app.example"}
+    with client_of(settings_in(tmp_path, cors_origins=("https://app.example",))) as client:
+        client.put("/v1/collections/demo")
+        for headers in ({"Sec-Fetch-Site": "same-origin"}, {"Sec-Fetch-Site": "none"}, allowed, {}):
+            answer = client.post("/v1/collections/demo/files", files=FORM, headers=headers)
+            assert answer.status_code == 202
+        other = {**allowed, "Origin": "null"}
+        assert client.post("/v1/collections/demo/files", files=FORM, headers=other).status_code == 403
 
 
 def test_origins_are_read_from_one_variable(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from app.domain import Scope
-from app.keys import SECRET, recognised
+from app.keys import SECRET, Scope, recognised
 from app.settings import Settings
 from app.storage.sqlite import SqliteRows
 from indexer.cli.commands import app
@@ -36,7 +35,7 @@ def test_the_secret_alone_goes_to_standard_output_and_is_recognised(home: Path) 
     rows = SqliteRows(home / "bifocal.db")
     [stored] = rows.api_keys()
     rows.close()
-    assert recognised(secret, {stored.key.id: (stored.key, stored.digest)}) == stored.key
+    assert recognised(secret, {stored.key.id: stored}) == stored.key
     assert (stored.key.name, stored.key.collections) == ("reader", None)
     assert stored.key.scopes == frozenset({Scope.READ})
 

@@ -9,7 +9,8 @@ import pytest
 
 from app.errors import ClassifierNotFound
 from app.labels import ClassifierVersion, Confusion, LabelReport, TrainingReport
-from app.storage.rows import Rows, TrainedClassifier
+from app.storage.classifier_rows import TrainedClassifier
+from app.storage.rows import Rows
 
 OpenRows = Callable[[], Rows]
 

@@ -4,16 +4,15 @@ from collections.abc import Callable
 
 import pytest
 
-from app.domain import Collection, JobKind, Scope
+from app.domain import Collection, JobKind
 from app.errors import Conflict, KeyNotFound
-from app.keys import digest_of, new_key
-from app.storage.rows import Rows, StoredKey
+from app.keys import Scope, StoredKey, new_key
+from app.storage.rows import Rows
 from tests.storage.building import inputs, make_collection
 
 
 def stored_key(name: str = "me", *, collections: list[str] | None = None) -> StoredKey:
-    key, secret = new_key(name, scopes=[Scope.READ, Scope.WRITE], collections=collections)
-    return StoredKey(key, digest_of(secret))
+    return new_key(name, scopes=[Scope.READ, Scope.WRITE], collections=collections)[0]
 
 
 class KeysContract:

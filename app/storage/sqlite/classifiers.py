@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from app.errors import ClassifierNotFound
 from app.labels import ClassifierVersion, Confusion, LabelReport, TrainingReport
-from app.storage.rows import TrainedClassifier
+from app.storage.classifier_rows import TrainedClassifier
 from app.storage.sqlite.connection import Database
 from app.storage.sqlite.times import from_us, now_us
 

@@ -4,9 +4,8 @@ import json
 import sqlite3
 from collections.abc import Sequence
 
-from app.domain import ApiKey, Scope
 from app.errors import Conflict, KeyNotFound
-from app.storage.rows import StoredKey
+from app.keys import ApiKey, Scope, StoredKey
 from app.storage.sqlite.connection import Database
 from app.storage.sqlite.times import from_us, now_us, to_us
 
