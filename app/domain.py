@@ -283,7 +283,7 @@ class Answer:
     margin: float
     """Logit of the span, less that of "no answer" in the same window."""
     relevance: float | None
-    """Raw logit of its passage's relevance; None for a reader that does not judge it."""
+    """Raw logit of its passage's relevance; None where no model judged it."""
 
 
 @dataclass(frozen=True, slots=True)

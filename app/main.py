@@ -15,6 +15,7 @@ from fastapi.middleware.cors import CORSMiddleware
 
 from app import __version__
 from app.api import (
+    answers,
     classification,
     classifiers,
     collections,
@@ -37,6 +38,7 @@ from app.api.state import Parts, State
 from app.engine.embedder import Embedder
 from app.engine.inspected import InspectedModels
 from app.engine.models import load_embedder
+from app.engine.reading_models import ReadingModels, load_reading_models
 from app.settings import Settings
 from app.storage.embedded import EmbeddedIndex
 from app.storage.sqlite import SqliteRows
@@ -46,6 +48,7 @@ logger = logging.getLogger(__name__)
 FAREWELL_S = 2.0
 """For waiting requests to get their 503, when the process ends because the model does not answer."""
 LOAD = partial(load_embedder, farewell_s=FAREWELL_S)
+LOAD_READING = partial(load_reading_models, farewell_s=FAREWELL_S)
 EXPOSED_HEADERS = ("Location", "Preference-Applied", "Retry-After", "Server-Timing", "X-Request-Id")
 
 
@@ -53,12 +56,14 @@ def create_app(
     settings: Settings | None = None,
     *,
     load: Callable[[Settings], Embedder] = LOAD,
+    load_reading: Callable[[Settings], ReadingModels] = LOAD_READING,
 ) -> FastAPI:
     """The service. Nothing is opened before its lifespan begins.
 
     Args:
         settings: read from the environment if not given.
         load: gives the bi-encoder; runs in a thread while the service already answers `/livez`.
+        load_reading: gives reranker and reader; runs after it.
     """
     settings = settings or Settings.from_environment()
 
@@ -68,6 +73,7 @@ def create_app(
         index = EmbeddedIndex(rows, settings.home / "indexes", settings)
         loader = ThreadPoolExecutor(1, thread_name_prefix="load")
         loading = loader.submit(_load, load, settings)
+        loading_reading = loader.submit(_load_reading, load_reading, settings)
         try:
             yield {
                 "parts": Parts(
@@ -80,12 +86,14 @@ def create_app(
                     inspected=InspectedModels(settings),
                     keyring=Keyring(rows),
                     rates=RateLimit(settings.rate_limit, settings.rate_burst),
+                    loading_reading=loading_reading,
                 )
             }
         finally:
             loader.shutdown()
-            if loading.exception() is None:
-                loading.result().close()
+            for model in (loading, loading_reading):
+                if model.exception() is None:
+                    model.result().close()
             index.close()
             rows.close()
 
@@ -101,6 +109,7 @@ def create_app(
     openapi.install(app)
     for router in (
         searches.router,
+        answers.router,
         documents.router,
         files.router,
         collections.router,
@@ -143,6 +152,14 @@ def _load(load: Callable[[Settings], Embedder], settings: Settings) -> Embedder:
         "bi-encoder loaded name=%s runtime=%s", embedder.description.name, embedder.description.runtime
     )
     return embedder
+
+
+def _load_reading(load: Callable[[Settings], ReadingModels], settings: Settings) -> ReadingModels:
+    try:
+        return load(settings)
+    except Exception:
+        logger.exception("the reranker or the reader cannot be loaded")
+        raise
 
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@ from app.engine.reading_models import ReadingModels
 from app.engine.reranker import Relevances
 from app.engine.spans import Span
 from app.errors import BlankText
+from app.settings import Settings
 
 WORD = re.compile(r"\w+")
 MAX_QUESTION_TOKENS = 16
@@ -100,3 +101,8 @@ def overlap_models() -> ReadingModels:
     """Both roles in one."""
     joint = WordOverlapReader()
     return ReadingModels(joint, joint)
+
+
+def without_reading(_settings: Settings) -> ReadingModels:
+    """As where no model ships."""
+    return ReadingModels()

@@ -24,6 +24,7 @@ carries `X-Request-Id` and `Server-Timing`. A service that asks for keys takes t
 """
 TAGS = [
     {"name": "search", "description": "Find passages and documents by meaning."},
+    {"name": "answers", "description": "Quote what answers a question."},
     {"name": "documents", "description": "Put documents and files into collections."},
     {"name": "collections", "description": "Named sets of documents made by one model."},
     {"name": "evaluations", "description": "Measure searches on your own judged queries."},

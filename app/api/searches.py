@@ -10,9 +10,15 @@ from app.api.paging import cursor_behind, place_of
 from app.api.parameters import CollectionName
 from app.api.permits import search_permit
 from app.api.problems import responses
-from app.api.schemas.searches import AsymmetricRequest, SearchRequest, SearchResponse, SymmetricRequest
+from app.api.schemas.searches import (
+    DEFAULT_RERANK,
+    AsymmetricRequest,
+    SearchRequest,
+    SearchResponse,
+    SymmetricRequest,
+)
 from app.api.state import Parts, parts
-from app.domain import Facet, Fusion, SearchResult
+from app.domain import Facet, Fusion, Rerank, SearchResult
 from app.filters import Filter, parse_filter
 from app.services.paging import page_behind
 
@@ -40,6 +46,10 @@ ASYMMETRIC_EXAMPLES: dict[str, Any] = {
             "filter": {"field": "article", "in": ["Oxygen", "Amazon rainforest"]},
             "facets": ["article"],
         },
+    },
+    "answers": {
+        "summary": "With the answer in each hit, ranked anew within half a second",
+        "value": {"query": "What is the capital of Poland?", "top_k": 3, "answers": True, "budget_ms": 500},
     },
     "words": {
         "summary": "A few words, one passage each",
@@ -77,6 +87,10 @@ def search_asymmetric(
     A hit is a document, ranked by its best passage, with offsets into its text. Exactly
     min(top_k, documents) hits come back, of the documents that satisfy the filter and, in lexical mode, have
     a word of the query; a finished write is seen by the next search.
+
+    Where a model reranks, it reads the query together with the best passage of each of the first candidates,
+    before hits are cut to top_k. What ranks then is a combination of both stages, whose weights come with the
+    model. `answers` adds the span of each hit that answers the query.
     """
     service, condition = parts(request), _condition(body)
 
@@ -90,6 +104,8 @@ def search_asymmetric(
             mode=body.mode,
             fusion=_fusion(service, name, body),
             condition=condition,
+            rerank=_rerank(service, name, body),
+            answers=body.answers,
         )
 
     return _answer(service, name, body, search, condition)
@@ -140,6 +156,19 @@ def _fusion(service: Parts, name: str, body: AsymmetricRequest) -> Fusion | None
     if body.fusion is None:
         return None
     return body.fusion.over(service.rows.collection(name).search.fusion)
+
+
+def _rerank(service: Parts, name: str, body: AsymmetricRequest) -> Rerank | None:
+    """As asked for; by default wherever there is a reranker."""
+    is_wanted = service.reading.reranker is not None if body.rerank is None else body.rerank
+    if not is_wanted:
+        return None
+    candidates = body.candidates or service.rows.collection(name).search.candidates
+    return Rerank(
+        candidates=candidates or DEFAULT_RERANK.candidates,
+        budget_ms=body.budget_ms,
+        is_required=body.rerank is True,
+    )
 
 
 def _condition(body: SearchRequest) -> Filter | None:

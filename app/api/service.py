@@ -6,6 +6,13 @@ from fastapi import APIRouter, Request, Response
 
 from app.api.bodies import StrictRoute, json_response
 from app.api.problems import HTTP_KINDS, problem_response, request_id, responses
+from app.api.schemas.answers import (
+    MAX_ANSWERS,
+    MAX_CANDIDATES,
+    MAX_CONTEXTS,
+    MAX_CONTEXTS_CHARS,
+    MAX_QUESTION_CHARS,
+)
 from app.api.schemas.classification import MAX_CLASSIFIED_CHARS
 from app.api.schemas.inspection import MAX_INSPECTED_CHARS, MAX_TEXTS
 from app.api.schemas.models import (
@@ -48,7 +55,7 @@ async def get_liveness() -> Response:
     responses=responses(),
 )
 async def get_readiness(request: Request) -> Response:
-    """200 when the bi-encoder is loaded, the store can be read and a worker is running; else 503."""
+    """200 when the models are loaded, the store can be read and a worker is running; else 503."""
     # In a thread of its own: those that all endpoints share may be taken by searches, which is no illness.
     checks = await run_sync(_checks, parts(request), limiter=CapacityLimiter(1))
     if all(found == "ok" for found in checks.values()):
@@ -83,6 +90,11 @@ def list_models(request: Request) -> Response:
         max_query_tokens=model.max_tokens,
         max_top_k=MAX_TOP_K,
         max_passages_per_hit=MAX_PASSAGES_PER_HIT,
+        max_candidates=MAX_CANDIDATES,
+        max_question_chars=MAX_QUESTION_CHARS,
+        max_answers=MAX_ANSWERS,
+        max_contexts=MAX_CONTEXTS,
+        max_contexts_chars=MAX_CONTEXTS_CHARS,
         max_texts=MAX_TEXTS,
         max_classified_chars=MAX_CLASSIFIED_CHARS,
         max_examples=MAX_EXAMPLES,
@@ -94,17 +106,26 @@ def list_models(request: Request) -> Response:
     embedder = ModelResponse(
         role="embedder",
         name=model.name,
+        architecture=None,
         fingerprint=model.fingerprint,
         runtime=model.runtime,
         dimensions=model.dimensions,
         max_tokens=model.max_tokens,
+        max_question_tokens=None,
+        labels=[],
         parts=model.parts,
     )
-    return json_response(ModelsResponse(models=[embedder], limits=limits))
+    heads = [ModelResponse.of_head(role, head) for role, head in service.reading.descriptions]
+    return json_response(ModelsResponse(models=[embedder, *heads], limits=limits))
 
 
 def _checks(service: Parts) -> dict[str, str]:
-    return {"store": _store(service), "embedder": _embedder(service), "worker": _worker(service)}
+    return {
+        "store": _store(service),
+        "embedder": _embedder(service),
+        "reading": _reading(service),
+        "worker": _worker(service),
+    }
 
 
 def _store(service: Parts) -> str:
@@ -118,6 +139,13 @@ def _store(service: Parts) -> str:
 def _embedder(service: Parts) -> str:
     try:
         return service.embedder.fault or "ok"
+    except BifocalError as error:
+        return str(error)
+
+
+def _reading(service: Parts) -> str:
+    try:
+        return service.reading.fault or "ok"
     except BifocalError as error:
         return str(error)
 

@@ -2,7 +2,7 @@
 
 from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import TypedDict, cast
+from typing import TypedDict, TypeVar, cast
 
 from starlette.requests import HTTPConnection
 
@@ -11,12 +11,15 @@ from app.api.permits import Permits
 from app.api.rates import RateLimit
 from app.engine.embedder import Embedder
 from app.engine.inspected import InspectedModels
+from app.engine.reading_models import ReadingModels
 from app.errors import BifocalError, ModelUnavailable, Overloaded
 from app.services.classification import Classifiers
 from app.services.search import Search
 from app.settings import Settings
 from app.storage.index import Index
 from app.storage.rows import Rows
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,26 +34,37 @@ class Parts:
     inspected: InspectedModels
     keyring: Keyring
     rates: RateLimit
+    loading_reading: Future[ReadingModels]
+    """As `loading`, of the reranker and the reader."""
 
     @property
     def embedder(self) -> Embedder:
         """Raises Overloaded while it is being loaded, ModelUnavailable if that failed."""
-        if not self.loading.done():
-            raise Overloaded("the bi-encoder is still being loaded; try again", retry_after_s=1)
-        error = self.loading.exception()
-        if error is None:
-            return self.loading.result()
-        if isinstance(error, BifocalError):
-            raise ModelUnavailable(str(error)) from error
-        raise ModelUnavailable("the bi-encoder could not be loaded; the log says why") from error
+        return _loaded(self.loading, "the bi-encoder")
+
+    @property
+    def reading(self) -> ReadingModels:
+        """Raises as `embedder`."""
+        return _loaded(self.loading_reading, "the reranker or reader")
 
     @property
     def search(self) -> Search:
-        return Search(self.rows, self.index, self.embedder)
+        return Search(self.rows, self.index, self.embedder, self.reading)
 
     @property
     def classifiers(self) -> Classifiers:
         return Classifiers(self.rows, self.embedder)
+
+
+def _loaded(loading: Future[T], what: str) -> T:
+    if not loading.done():
+        raise Overloaded(f"{what} is still being loaded; try again", retry_after_s=1)
+    error = loading.exception()
+    if error is None:
+        return loading.result()
+    if isinstance(error, BifocalError):
+        raise ModelUnavailable(str(error)) from error
+    raise ModelUnavailable(f"{what} could not be loaded; the log says why") from error
 
 
 class State(TypedDict):

@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 from app.engine.cross_encoder import CrossEncoder
+from app.engine.description import HeadDescription
 from app.engine.head_files import HeadFiles
 from app.engine.models import load_runner, load_tokenizer
 from app.engine.pair_runner import PairRunner
@@ -38,6 +39,15 @@ class ReadingModels:
     def is_joint(self) -> bool:
         """Whether one pass of one model both ranks and reads."""
         return self.reranker is not None and self.reranker is self.reader  # type: ignore[comparison-overlap]
+
+    @property
+    def descriptions(self) -> list[tuple[Role, HeadDescription]]:
+        found: list[tuple[Role, HeadDescription]] = []
+        if self.reranker is not None:
+            found.append(("reranker", self.reranker.description))
+        if self.reader is not None:
+            found.append(("reader", self.reader.description))
+        return found
 
     @property
     def fault(self) -> str | None:

@@ -30,13 +30,13 @@ class AnswerCalibration:
     fitted on questions that took no part in training."""
 
     span: float = 1.0
-    relevance: float = 0.0
+    relevance: float = 0.5
     bias: float = 0.0
+    """The defaults are a guess, for models without calibration."""
 
     @classmethod
-    def of(cls, calibration: Mapping[str, Any], default: Self) -> Self:
-        fitted = calibration.get("answer")
-        return default if fitted is None else cls(**fitted)
+    def of(cls, calibration: Mapping[str, Any]) -> Self:
+        return cls(**calibration.get("answer", {}))
 
     def logit(self, margin: float, relevance: float | None) -> float:
         return self.span * margin + self.relevance * (relevance or 0.0) + self.bias
@@ -47,7 +47,7 @@ class SpanReader:
 
     def __init__(self, files: HeadFiles, pairs: PairRunner) -> None:
         self._pairs = pairs
-        self._calibration = AnswerCalibration.of(files.calibration, self._uncalibrated())
+        self._calibration = AnswerCalibration.of(files.calibration)
         self.description = HeadDescription.of(
             files, runtime=pairs.runtime, max_question_tokens=pairs.max_question_tokens
         )
@@ -88,9 +88,6 @@ class SpanReader:
     def close(self) -> None:
         self._pairs.close()
 
-    def _uncalibrated(self) -> AnswerCalibration:
-        return AnswerCalibration()
-
 
 class JointReader(SpanReader):
     """Implements `app.engine.reranker.Reranker` as well: a reading has the relevance with it."""
@@ -110,9 +107,6 @@ class JointReader(SpanReader):
 
     def probability(self, logit: float) -> float | None:
         return sigmoid(logit)
-
-    def _uncalibrated(self) -> AnswerCalibration:
-        return AnswerCalibration(span=1.0, relevance=0.5)
 
 
 def relevance_of(outputs: PairOutputs) -> float | None:

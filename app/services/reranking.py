@@ -189,8 +189,9 @@ def _with_answer(hit: Hit, passage: PassageHit, reading: Reading, reader: Reader
 def answers_in(passage: PassageHit, reading: Reading, reader: Reader) -> list[Answer]:
     """Best first, with offsets of the document."""
     answers = []
+    relevance = passage.rerank if reading.relevance is None else reading.relevance
     for span in reading.spans:
-        logit = reader.answer_logit(span, reading.relevance)
+        logit = reader.answer_logit(span, relevance)
         answers.append(
             Answer(
                 text=passage.text[span.start : span.end],
@@ -200,7 +201,7 @@ def answers_in(passage: PassageHit, reading: Reading, reader: Reader) -> list[An
                 score=sigmoid(logit),
                 logit=logit,
                 margin=span.margin,
-                relevance=reading.relevance,
+                relevance=relevance,
             )
         )
     return answers

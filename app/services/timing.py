@@ -1,14 +1,20 @@
 """How long each stage of a search took."""
 
 import time
+from collections.abc import Mapping
 
 
 class Timer:
-    """Milliseconds per stage; a stage that runs twice counts twice."""
+    """Milliseconds per stage; a stage that runs twice counts twice.
 
-    def __init__(self) -> None:
-        self._began = self._last = time.perf_counter()
-        self._laps: dict[str, float] = {}
+    Args:
+        before: stages that ran before it, with their `total`.
+    """
+
+    def __init__(self, before: Mapping[str, float] | None = None) -> None:
+        self._laps: dict[str, float] = dict(before or {})
+        self._last = time.perf_counter()
+        self._began = self._last - self._laps.pop("total", 0.0) / 1000
 
     def lap(self, stage: str) -> None:
         now = time.perf_counter()

@@ -11,6 +11,7 @@ from typing import Any
 from starlette.testclient import TestClient
 
 from app.engine.embedder import Embedder
+from app.engine.reading_models import ReadingModels
 from app.main import create_app
 from app.settings import Settings
 from app.storage.embedded import EmbeddedIndex
@@ -36,10 +37,18 @@ DOCUMENTS: list[dict[str, Any]] = [
 
 @contextmanager
 def client_of(
-    settings: Settings, *, embedder: Embedder | None = None, **options: Any
+    settings: Settings,
+    *,
+    embedder: Embedder | None = None,
+    reading: ReadingModels | None = None,
+    **options: Any,
 ) -> Iterator[TestClient]:
     """A client of the running application; unexpected failures are answered, not raised."""
-    app = create_app(settings, load=lambda _: embedder or WordHashEmbedder())
+    app = create_app(
+        settings,
+        load=lambda _: embedder or WordHashEmbedder(),
+        load_reading=lambda _: reading or ReadingModels(),
+    )
     options = {"raise_server_exceptions": False, "base_url": "http://127.0.0.1:8000", **options}
     with TestClient(app, **options) as client:
         yield client

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from app.engine.bi_encoder import BiEncoder
 from app.engine.embedder import Embedder
 from app.engine.models import find_bi_encoder, load_tokenizer
+from app.engine.reading_models import ReadingModels
 from app.main import create_app
 from app.settings import Settings
 
@@ -40,5 +41,7 @@ def load(settings: Settings) -> Embedder:
 
 
 if __name__ == "__main__":
-    stuck = create_app(Settings(home=Path(sys.argv[1]), model_limit_s=1), load=load)
+    stuck = create_app(
+        Settings(home=Path(sys.argv[1]), model_limit_s=1), load=load, load_reading=lambda _: ReadingModels()
+    )
     uvicorn.run(stuck, port=int(sys.argv[2]), log_level="warning")

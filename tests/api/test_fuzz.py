@@ -18,6 +18,7 @@ from app.main import create_app
 from app.settings import Settings
 from tests.api.serving import serving
 from tests.api.stand_up import settings_in, worker_of
+from tests.reading_substitutes import overlap_models
 from tests.substitutes import WordHashEmbedder
 
 SCHEMA = schemathesis.openapi.from_dict(
@@ -46,7 +47,7 @@ BOUNDED = settings(
 @pytest.fixture(scope="module")
 def base_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     service = settings_in(tmp_path_factory.mktemp("fuzz"), wait_s=1, max_batch=50)
-    app = create_app(service, load=lambda _: WordHashEmbedder())
+    app = create_app(service, load=lambda _: WordHashEmbedder(), load_reading=lambda _: overlap_models())
     with worker_of(service), serving(app) as url:
         yield url
 

@@ -17,6 +17,7 @@ from app.settings import Settings
 from indexer.demo import CORPUS
 from tests.api.stand_up import client_of, settings_in, worker_of
 from tests.project.repository import ROOT
+from tests.reading_substitutes import overlap_models
 
 DOCUMENT: dict[str, Any] = create_app(Settings()).openapi()
 SCHEMAS: dict[str, Any] = DOCUMENT["components"]["schemas"]
@@ -30,6 +31,8 @@ each_operation = pytest.mark.parametrize(
 )
 OPERATION_IDS = [
     "activate_classifier",
+    "answer_from_contexts",
+    "answer_question",
     "cancel_job",
     "classify_sequence",
     "delete_classifier",
@@ -145,7 +148,7 @@ def test_every_body_has_an_example_but_files() -> None:
 def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClient]:
     """The demo corpus, as `make run` shows it."""
     settings = settings_in(tmp_path_factory.mktemp("demo"))
-    with worker_of(settings), client_of(settings) as client:
+    with worker_of(settings), client_of(settings, reading=overlap_models()) as client:
         assert client.put("/v1/collections/demo").status_code == 201
         fill_with(client, CORPUS)
         train(client)

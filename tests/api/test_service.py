@@ -18,13 +18,14 @@ from app.main import create_app
 from app.settings import Settings
 from tests.api.stand_up import assert_problem, client_of, settings_in, worker_of
 from tests.project.repository import read
+from tests.reading_substitutes import without_reading
 from tests.substitutes import WordHashEmbedder
 
 
 def test_ready_with_store_model_and_worker(client: TestClient) -> None:
     answer = client.get("/readyz")
     assert answer.status_code == 200
-    assert answer.json()["checks"] == {"store": "ok", "embedder": "ok", "worker": "ok"}
+    assert answer.json()["checks"] == {"store": "ok", "embedder": "ok", "reading": "ok", "worker": "ok"}
 
 
 def test_not_ready_without_a_worker(idle_client: TestClient) -> None:
@@ -41,7 +42,10 @@ def test_while_the_model_is_loading_the_service_lives_but_is_not_ready(tmp_path:
         return WordHashEmbedder()
 
     settings = settings_in(tmp_path)
-    with worker_of(settings), TestClient(create_app(settings, load=load)) as client:
+    with (
+        worker_of(settings),
+        TestClient(create_app(settings, load=load, load_reading=without_reading)) as client,
+    ):
         try:
             assert client.get("/livez").status_code == 200
             problem = assert_problem(client.get("/readyz"), 503, "not-ready")
@@ -65,7 +69,7 @@ def test_a_model_that_cannot_be_loaded_is_named_where_it_is_needed(
     def load(_: Settings) -> WordHashEmbedder:
         raise error
 
-    with TestClient(create_app(settings_in(tmp_path), load=load)) as client:
+    with TestClient(create_app(settings_in(tmp_path), load=load, load_reading=without_reading)) as client:
         problem = assert_problem(client.put("/v1/collections/demo"), 503, "model-unavailable")
         assert detail in problem["detail"]
         assert "secret" not in problem["detail"]
@@ -79,8 +83,9 @@ def test_models_state_every_limit_with_its_unit(client: TestClient) -> None:
     assert body["models"][0]["fingerprint"] == "word-hash-1"
     assert body["limits"]["max_body_bytes"] == 200_000
     assert body["limits"]["max_query_tokens"] == 256
-    units = ("_bytes", "_chars", "_tokens", "_s", "_top_k", "_batch", "_per_hit", "_examples", "_labels")
-    assert all(name.endswith(units) for name in body["limits"])
+    units = ("_bytes", "_chars", "_tokens", "_s", "_top_k", "_batch", "_per_hit")
+    of_things = ("_candidates", "_answers", "_contexts", "_texts", "_examples", "_labels")
+    assert all(name.endswith(units + of_things) for name in body["limits"])
 
 
 def test_the_version_is_that_of_the_project() -> None:

@@ -15,6 +15,7 @@ from app.main import create_app
 from app.storage.sqlite import SqliteRows
 from tests.api.serving import serving
 from tests.api.stand_up import settings_in
+from tests.reading_substitutes import without_reading
 from tests.substitutes import WordHashEmbedder
 
 
@@ -78,7 +79,7 @@ def test_the_wait_preference_is_read_as_rfc_7240_writes_it(prefer: str, wait_s: 
 def test_requests_that_wait_keep_no_other_request_waiting(tmp_path: Path) -> None:
     """More of them than the server has threads, and no worker that would ever finish their jobs."""
     settings = settings_in(tmp_path)
-    app = create_app(settings, load=lambda _: WordHashEmbedder())
+    app = create_app(settings, load=lambda _: WordHashEmbedder(), load_reading=without_reading)
     with serving(app) as url, httpx.Client(base_url=url, timeout=60) as client:
         client.put("/v1/collections/demo").raise_for_status()
         stopped: list[int] = []

@@ -7,12 +7,12 @@ from typing import Literal, Self
 from pydantic import Field, model_validator
 
 from app.api.schemas import RequestBody, ResponseBody
+from app.api.schemas.answers import MAX_CANDIDATES
 from app.domain import Collection, CollectionSettings, Fusion, SearchSettings, SplitterSettings
 
 DEFAULTS = SplitterSettings()
 DEFAULT_FUSION = Fusion()
 MIN_DEPTH, MAX_DEPTH = 10, 2_000
-MAX_CANDIDATES = 1_000
 FUSION_METHOD = (
     "convex: the weighted mean of both scores, each stretched to 0..1. "
     "rrf: reciprocal rank fusion, which looks at ranks alone."

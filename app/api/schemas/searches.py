@@ -7,6 +7,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from app.api.schemas import RequestBody, ResponseBody
+from app.api.schemas.answers import MAX_CANDIDATES, AnswerResponse
 from app.api.schemas.collections import (
     DENSE_WEIGHT,
     FUSION_DEPTH,
@@ -16,7 +17,7 @@ from app.api.schemas.collections import (
 )
 from app.api.schemas.documents import Metadata
 from app.api.schemas.filters import FacetLimit, FacetNames, FacetResponse, FilterJson
-from app.domain import Facet, Fusion, Mode, SearchResult
+from app.domain import Facet, Fusion, Hit, Mode, Rerank, Reranking, SearchResult
 from app.services.paging import MAX_REACH
 
 MAX_QUERY_CHARS = 100_000
@@ -32,6 +33,8 @@ SearchCursor = Annotated[
     ),
 ]
 BM25 = "BM25, 0 or more, unbounded; 0 where no word of the query was found among the best by words."
+LOGIT = "Raw logit of relevance, unbounded; greater is more relevant. Comparable within one model."
+DEFAULT_RERANK = Rerank()
 COSINE = "Cosine, -1 to 1; greater is nearer. Comparable within one collection, whatever top_k is."
 
 
@@ -66,6 +69,26 @@ class AsymmetricRequest(RequestBody):
     fusion: FusionRequest | None = Field(
         None, description="For hybrid; the default is that of the collection's search settings."
     )
+    rerank: bool | None = Field(
+        None,
+        description="Whether a model that reads query and passage together ranks the best hits anew. Null: "
+        "if there is such a model, and it takes the whole query.",
+    )
+    candidates: int | None = Field(
+        None,
+        ge=1,
+        le=MAX_CANDIDATES,
+        description="Documents that are ranked anew, each by its best passage, however small top_k is. Null: "
+        f"as in the collection's search settings, else {DEFAULT_RERANK.candidates}.",
+    )
+    budget_ms: float | None = Field(
+        None,
+        ge=0,
+        le=600_000,
+        description="Milliseconds of the whole search after which nothing more is ranked anew; `reranking` "
+        "tells how far it came. Null: no limit.",
+    )
+    answers: bool = Field(False, description="Whether to find the answer in each hit. 409 if no model reads.")
     filter: FilterJson | None = None
     facets: FacetNames = Field(default_factory=list)
     facet_limit: FacetLimit = 10
@@ -104,6 +127,8 @@ class PassageHitResponse(ResponseBody):
     page: int | None = Field(description="1-based page on which it starts; null without pages.")
     similarity: float | None = Field(description=f"{COSINE} Null in lexical search.")
     lexical: float | None = Field(description=f"{BM25} Null in dense and symmetric search.")
+    fused: float | None = Field(description="As of hits, among passages. Null unless hybrid.")
+    rerank: float | None = Field(description=f"{LOGIT} Null where the reranker did not look.")
 
 
 class HitResponse(ResponseBody):
@@ -112,7 +137,8 @@ class HitResponse(ResponseBody):
     metadata: Metadata
     score: float = Field(
         description="What hits are ranked by: `fused` in hybrid search, `similarity` in dense and symmetric, "
-        "`lexical` in lexical search. It never depends on top_k."
+        "`lexical` in lexical search; in a reranked search, the combination of that with `rerank`, of which "
+        "the order alone has a meaning. It never depends on top_k."
     )
     similarity: float | None = Field(
         description=f"{COSINE} Of the nearest passage (asymmetric) or of whole documents (symmetric). "
@@ -125,7 +151,23 @@ class HitResponse(ResponseBody):
         description="Convex combination, 0 to 1, or reciprocal rank fusion, 0 to 0.033; comparable "
         "within one result only. Null unless hybrid."
     )
+    rerank: float | None = Field(
+        description=f"{LOGIT} Of the most relevant passage; null where the reranker did not look."
+    )
+    relevance: float | None = Field(
+        description="`rerank` as a probability, 0 to 1, for display; null where the model's scores are none."
+    )
     passages: list[PassageHitResponse] = Field(description="Best first; empty in symmetric search.")
+    answer: AnswerResponse | None = Field(
+        description="Best answer in the hit, likely or not: see its score. Null unless asked for, or where "
+        "nothing was read."
+    )
+
+    @classmethod
+    def of(cls, hit: Hit) -> "HitResponse":
+        shown = {field: getattr(hit, field) for field in cls.model_fields if field != "answer"}
+        answer = None if hit.answer is None else AnswerResponse.of_answer(hit.answer)
+        return HitResponse.model_validate({**shown, "answer": answer})
 
 
 class QueryResponse(ResponseBody):
@@ -136,6 +178,23 @@ class QueryResponse(ResponseBody):
     max_tokens: int = Field(description="Most tokens that the encoder takes at a time.")
     truncated: bool = Field(description="Whether the end of the query was cut off.")
     n_windows: int = Field(description="Pieces in which it was encoded.")
+
+
+class RerankingResponse(ResponseBody):
+    model: str
+    n_candidates: int = Field(description="Passages that were to be ranked anew.")
+    n_reranked: int = Field(description="Passages that were; fewer where the budget was used up.")
+    n_truncated: int = Field(description="Passages so long that their end was not read.")
+    n_query_tokens: int = Field(description="Tokens of the query, special tokens not included.")
+    max_query_tokens: int = Field(description="Most tokens of a query that the model reads beside a passage.")
+    query_truncated: bool = Field(description="Whether it read only the beginning of the query.")
+
+    @classmethod
+    def of(cls, reranking: Reranking | None) -> "RerankingResponse | None":
+        if reranking is None:
+            return None
+        truncated = reranking.n_query_tokens > reranking.max_query_tokens
+        return RerankingResponse(**dataclasses.asdict(reranking), query_truncated=truncated)
 
 
 class TotalResponse(ResponseBody):
@@ -157,20 +216,22 @@ class SearchResponse(ResponseBody):
         description="By field: how many documents that satisfy the filter, hits or not, hold each value."
     )
     query: QueryResponse
+    reranking: RerankingResponse | None = Field(description="Null in a search that was not reranked.")
     generation: int = Field(description="Of the index that was searched.")
     notices: list[str] = Field(
         description="What was done otherwise than asked for; usually empty. Hybrid search ranks by meaning "
         "alone while the index of the words is damaged."
     )
     timings_ms: Mapping[str, float] = Field(
-        description="Milliseconds per stage: encode, filter (if any), retrieve, fetch, and in total.",
+        description="Milliseconds per stage: encode, filter (if any), retrieve, fetch, rerank and read (if "
+        "any), and in total.",
         examples=[{"encode": 2.4, "retrieve": 1.1, "fetch": 0.6, "total": 4.2}],
     )
 
     @classmethod
     def of(cls, result: SearchResult, facets: Mapping[str, Facet], *, next_cursor: str | None) -> Self:
         return cls(
-            hits=[HitResponse.model_validate(hit) for hit in result.hits],
+            hits=[HitResponse.of(hit) for hit in result.hits],
             total=TotalResponse.model_validate(result.total),
             next_cursor=next_cursor,
             is_exact=result.is_exact,
@@ -181,6 +242,7 @@ class SearchResponse(ResponseBody):
                 truncated=result.query_truncated,
                 n_windows=result.n_query_windows,
             ),
+            reranking=RerankingResponse.of(result.reranking),
             generation=result.generation,
             notices=list(result.notices),
             timings_ms=result.timings_ms,
