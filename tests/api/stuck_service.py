@@ -1,4 +1,4 @@
-"""The service as a process whose model never answers.
+"""The service as a process whose model never answers, once it is warm.
 
 python -m tests.api.stuck_service FOLDER PORT
 """
@@ -12,7 +12,7 @@ import numpy as np
 import uvicorn
 from numpy.typing import NDArray
 
-from app.engine.bi_encoder import BiEncoder
+from app.engine.bi_encoder import WARM_LENGTHS, BiEncoder
 from app.engine.embedder import Embedder
 from app.engine.models import find_bi_encoder, load_tokenizer
 from app.engine.reading_models import ReadingModels
@@ -24,7 +24,13 @@ class EndlessNetwork:
     runtime = "none"
     n_lanes = 1
 
+    def __init__(self) -> None:
+        self._n_answers_left = len(WARM_LENGTHS)
+
     def forward(self, *inputs: NDArray[np.int64]) -> Sequence[NDArray[np.float32]]:
+        if self._n_answers_left:
+            self._n_answers_left -= 1
+            return [np.ones((len(inputs[0]), 384), dtype=np.float32)]
         threading.Event().wait()
         raise AssertionError
 
