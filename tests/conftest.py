@@ -9,17 +9,17 @@ import pytest
 from app.engine.embedder import Embedder
 from app.engine.models import load_embedder
 from app.settings import Settings
-from indexer.preparation import prepare_embedder
+from indexer.preparation import prepare
 
 
 @pytest.fixture(scope="session")
 def model_cache() -> Path:
-    """Folder with the compiled default encoder: BIFOCAL_CACHE, or one kept between runs in this repository.
+    """Folder with the compiled models: BIFOCAL_CACHE, or one kept between runs in this repository.
 
-    Compiling takes the first run about a minute.
+    Compiling takes the first run some minutes.
     """
     cache = Path(os.environ.get("BIFOCAL_CACHE") or Path(__file__).parents[1] / ".cache" / "bifocal")
-    prepare_embedder(Settings(cache=cache))
+    prepare(Settings(cache=cache))
     return cache
 
 

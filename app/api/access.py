@@ -29,6 +29,8 @@ SCOPES: Mapping[str, tuple[Scope, ...]] = {
     "get_document": READ,
     "search_asymmetric": READ,
     "search_symmetric": READ,
+    "answer_question": READ,
+    "answer_from_contexts": READ,
     "post_evaluation": WRITE,
     "post_evaluation_files": WRITE,
     "list_evaluations": READ,

@@ -114,6 +114,10 @@ def search(  # noqa: PLR0917  typer makes options of them, callable by name alon
         str | None,
         typer.Option("--filter", help='Only these documents, as JSON: {"field": "lang", "eq": "en"}.'),
     ] = None,
+    rerank: Annotated[
+        bool | None,
+        typer.Option(help="Rank the best ones anew, query and passage read together; done if a model can."),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Search a collection in this process; no service has to run."""
@@ -128,6 +132,32 @@ def search(  # noqa: PLR0917  typer makes options of them, callable by name alon
             top_k=top_k,
             is_symmetric=symmetric,
             mode=mode,
+            filter_json=filter_json,
+            is_reranked=rerank,
+            as_json=as_json,
+        )
+
+
+@app.command()
+def answer(
+    question: Annotated[str, typer.Argument(help="A question in plain words.")],
+    collection: CollectionName = "default",
+    top_k: Annotated[int, typer.Option(min=1, max=100, help="Answers to show.")] = 3,
+    filter_json: Annotated[
+        str | None, typer.Option("--filter", help="Only out of these documents, as JSON; see search.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Answer a question with quotations from a collection; no service has to run."""
+    with reported():
+        from app.settings import Settings
+        from indexer.cli import answering
+
+        answering.answer(
+            Settings.from_environment(),
+            question,
+            collection_name=collection,
+            top_k=top_k,
             filter_json=filter_json,
             as_json=as_json,
         )

@@ -13,6 +13,7 @@ from typing import Any
 from app.domain import COLLECTION_NAME, Collection, CollectionSettings, SplitterSettings
 from app.engine.embedder import Embedder
 from app.engine.models import BiEncoderFiles, find_bi_encoder, load_embedder, load_tokenizer
+from app.engine.reading_models import ReadingModels, load_reading_models
 from app.errors import CollectionNotFound, InvalidInput
 from app.settings import Settings
 from app.storage.embedded import EmbeddedIndex
@@ -57,6 +58,16 @@ def open_embedder(settings: Settings) -> Iterator[Embedder]:
         yield embedder
     finally:
         embedder.close()
+
+
+@contextmanager
+def open_reading(settings: Settings) -> Iterator[ReadingModels]:
+    """Reranker and reader, where models have these roles."""
+    models = load_reading_models(settings)
+    try:
+        yield models
+    finally:
+        models.close()
 
 
 @contextmanager

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from app.settings import Settings
-from indexer.cli.composition import open_embedder
+from indexer.cli.composition import open_embedder, open_reading
 from indexer.cli.printing import output, print_fields, print_json
 from indexer.preparation import is_prepared
 from indexer.preparation import prepare as prepare_all
@@ -30,12 +30,16 @@ def prepare_if_needed(settings: Settings) -> None:
 
 
 def list_models(settings: Settings, *, as_json: bool) -> None:
-    with open_embedder(settings) as embedder:
-        description = {"role": "bi-encoder", **dataclasses.asdict(embedder.description)}
+    with open_embedder(settings) as embedder, open_reading(settings) as reading:
+        models: list[dict[str, object]] = [
+            {"role": "bi-encoder", **dataclasses.asdict(embedder.description)},
+            *({"role": role, **dataclasses.asdict(head)} for role, head in reading.descriptions),
+        ]
     if as_json:
-        print_json([description])
-    else:
-        print_fields(description)
+        print_json(models)
+        return
+    for model in models:
+        print_fields(model)
 
 
 @contextmanager

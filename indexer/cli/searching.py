@@ -2,19 +2,25 @@
 
 import dataclasses
 import json
+import re
+from contextlib import ExitStack
 
 from rich.console import Console
 from rich.text import Text
 
-from app.domain import Hit, Mode, PassageHit, SearchResult
+from app.domain import Answer, Hit, Mode, PassageHit, Rerank, SearchResult
+from app.engine.reading_models import ReadingModels
 from app.errors import BadFilter
 from app.filters import Filter, parse_filter
 from app.services.search import Search
 from app.settings import Settings
-from indexer.cli.composition import open_embedder, open_store
+from indexer.cli.composition import open_embedder, open_reading, open_store
 from indexer.cli.printing import output, print_json
 
 PASSAGES_PER_HIT = 2
+LIKELY = 0.5
+"""Probability from which an answer is shown as one."""
+SPACES = re.compile(r"\s+")
 
 
 def search(
@@ -26,15 +32,24 @@ def search(
     is_symmetric: bool,
     mode: Mode,
     filter_json: str | None,
+    is_reranked: bool | None,
     as_json: bool,
 ) -> None:
     """
+    Args:
+        is_reranked: None: if a model reranks.
+
     Raises:
         BadFilter: what was given as filter is no JSON, or no filter.
+        ModelNotConfigured: it is to be reranked, and no model does.
     """
-    condition = _parsed(filter_json)
-    with open_store(settings) as store, open_embedder(settings) as embedder:
-        lenses = Search(store.rows, store.index, embedder)
+    condition = parsed_filter(filter_json)
+    with ExitStack() as stack:
+        store = stack.enter_context(open_store(settings))
+        embedder = stack.enter_context(open_embedder(settings))
+        is_first_stage = is_symmetric or is_reranked is False
+        reading = ReadingModels() if is_first_stage else stack.enter_context(open_reading(settings))
+        lenses = Search(store.rows, store.index, embedder, reading)
         if is_symmetric:
             result = lenses.symmetric(collection_name, text=query, top_k=top_k, condition=condition)
         else:
@@ -45,6 +60,8 @@ def search(
                 passages_per_hit=PASSAGES_PER_HIT,
                 mode=mode,
                 condition=condition,
+                rerank=_rerank(reading, is_reranked),
+                answers=reading.reader is not None,
             )
     if as_json:
         print_json(dataclasses.asdict(result))
@@ -52,7 +69,12 @@ def search(
         print_hits(result, output())
 
 
-def _parsed(filter_json: str | None) -> Filter | None:
+def _rerank(models: ReadingModels, is_reranked: bool | None) -> Rerank | None:
+    is_wanted = models.reranker is not None if is_reranked is None else is_reranked
+    return Rerank(is_required=bool(is_reranked)) if is_wanted else None
+
+
+def parsed_filter(filter_json: str | None) -> Filter | None:
     if filter_json is None:
         return None
     try:
@@ -73,7 +95,9 @@ def print_hits(result: SearchResult, console: Console) -> None:
     for hit in result.hits:
         console.print(_heading(hit))
         for passage in hit.passages:
-            console.print(_quote(passage))
+            console.print(_quote(passage, hit.answer))
+    if result.reranking is not None and result.reranking.n_reranked < result.reranking.n_candidates:
+        console.print(f"Reranked {result.reranking.n_reranked} of {result.reranking.n_candidates}.")
     timings = ", ".join(f"{stage} {ms:.1f} ms" for stage, ms in result.timings_ms.items())
     console.print(Text(timings, style="dim"))
 
@@ -86,11 +110,20 @@ def _heading(hit: Hit) -> Text:
     return heading
 
 
-def _quote(passage: PassageHit) -> Text:
+def _quote(passage: PassageHit, answer: Answer | None) -> Text:
+    """On one line; the answer stands out, where it is likely one."""
     place = f"characters {passage.start} to {passage.end}"
     if passage.page is not None:
         place = f"page {passage.page}, {place}"
     quote = Text(" " * 8, style="dim")
-    quote.append(" ".join(passage.text.split()), style="not dim")
+    start, end = 0, 0
+    if answer is not None and answer.score >= LIKELY and passage.start <= answer.start < passage.end:
+        start, end = answer.start - passage.start, answer.end - passage.start
+    for part, style in (
+        (passage.text[:start], "not dim"),
+        (passage.text[start:end], "not dim bold underline"),
+        (passage.text[end:], "not dim"),
+    ):
+        quote.append(SPACES.sub(" ", part), style=style)
     quote.append(f"  ({place})", style="dim")
     return quote

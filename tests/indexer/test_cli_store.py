@@ -27,6 +27,7 @@ ROOT = Path(__file__).parents[2]
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("BIFOCAL_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("BIFOCAL_MODELS", str(tmp_path / "models"))
     return tmp_path / "home"
 
 
