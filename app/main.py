@@ -31,6 +31,7 @@ from app.api import (
     service,
 )
 from app.api.keyring import Keyring
+from app.api.metrics import Metrics
 from app.api.middleware import BodyLimit, Envelope, Faults, Paths
 from app.api.permits import Permits
 from app.api.rates import RateLimit
@@ -66,6 +67,7 @@ def create_app(
         load_reading: gives reranker and reader; runs after it.
     """
     settings = settings or Settings.from_environment()
+    metrics = Metrics()
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[State]:
@@ -75,20 +77,22 @@ def create_app(
         loading = loader.submit(_load, load, settings)
         loading_reading = loader.submit(_load_reading, load_reading, settings)
         try:
-            yield {
-                "parts": Parts(
-                    settings,
-                    rows,
-                    index,
-                    loading,
-                    search_permits=Permits(settings.max_queue),
-                    training_permits=Permits(1, of="training", limit="at a time"),
-                    inspected=InspectedModels(settings),
-                    keyring=Keyring(rows),
-                    rates=RateLimit(settings.rate_limit, settings.rate_burst),
-                    loading_reading=loading_reading,
-                )
-            }
+            parts = Parts(
+                settings,
+                rows,
+                index,
+                loading,
+                search_permits=Permits(settings.max_queue),
+                training_permits=Permits(1, of="training", limit="at a time"),
+                inspected=InspectedModels(settings),
+                keyring=Keyring(rows),
+                rates=RateLimit(settings.rate_limit, settings.rate_burst),
+                loading_reading=loading_reading,
+                metrics=metrics,
+            )
+            metrics.activities = parts.activities
+            metrics.n_permits = lambda: parts.search_permits.n_held
+            yield {"parts": parts}
         finally:
             loader.shutdown()
             for model in (loading, loading_reading):
@@ -122,11 +126,11 @@ def create_app(
         docs_browser.router,
     ):
         app.include_router(router)
-    _surround(app, settings)
+    _surround(app, settings, metrics)
     return app
 
 
-def _surround(app: FastAPI, settings: Settings) -> None:
+def _surround(app: FastAPI, settings: Settings, metrics: Metrics) -> None:
     """The one added last is outermost."""
     app.add_middleware(Faults)
     app.add_middleware(BodyLimit, max_bytes=settings.max_body_bytes)
@@ -139,7 +143,7 @@ def _surround(app: FastAPI, settings: Settings) -> None:
             allow_headers=["*"],
             expose_headers=EXPOSED_HEADERS,
         )
-    app.add_middleware(Envelope)
+    app.add_middleware(Envelope, metrics=metrics)
 
 
 def _load(load: Callable[[Settings], Embedder], settings: Settings) -> Embedder:

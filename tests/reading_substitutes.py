@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from app.engine.activity import Activity
 from app.engine.combination import Combination
 from app.engine.description import HeadDescription
 from app.engine.inputs import is_blank
@@ -32,6 +33,7 @@ class WordOverlapReader:
     """
 
     fault: str | None = None
+    activity = Activity()
 
     def __init__(self, *, combination: Combination | None = None, n_in_time: int = 10_000) -> None:
         self.combination = combination or Combination("linear", rerank=1.0, first_stage=0.5)

@@ -8,6 +8,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from app.engine.activity import Activity
 from app.engine.embedder import EmbedderDescription, Embeddings
 from app.errors import BlankText
 
@@ -19,6 +20,7 @@ class WordHashEmbedder:
     """An `Embedder` without a model: sums one fixed random vector per word; shared words mean similarity."""
 
     fault: str | None = None
+    activity = Activity()
 
     def __init__(self, *, fingerprint: str = "word-hash-1") -> None:
         self.description = EmbedderDescription(

@@ -88,6 +88,7 @@ class StrictRoute(APIRoute):
         assert operation is not None
 
         async def handle_strictly(request: Request) -> Response:
+            request.scope["operation"] = operation
             await admit(request, operation)
             if request.scope["query_string"]:
                 _check_names(request, known)

@@ -12,6 +12,7 @@ from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app import logs
+from app.api.metrics import Metrics
 from app.api.problems import HTTP_KINDS, problem_response
 
 logger = logging.getLogger(__name__)
@@ -45,13 +46,14 @@ REMARKABLE = frozenset({401, 403, 429})
 class Envelope:
     """Outermost: gives the request its id, and every response that id, its time and safe defaults.
 
-    A client's own `X-Request-Id` is kept where it is short and plain. Every request has a line in the log: at
-    level info if it was refused or failed, else at level debug. Nothing of its headers, its query or its body
-    is there.
+    A client's own `X-Request-Id` is kept where it is short and plain. Every request is counted, and has a
+    line in the log: at level info if it was refused or failed, else at level debug. Nothing of its headers,
+    its query or its body is there.
     """
 
-    def __init__(self, app: ASGIApp) -> None:
+    def __init__(self, app: ASGIApp, *, metrics: Metrics) -> None:
         self._app = app
+        self._metrics = metrics
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -83,7 +85,9 @@ class Envelope:
         try:
             await self._app(scope, receive, send_in_envelope)
         finally:
-            _log_access(scope, status, 1000 * (time.perf_counter() - began))
+            seconds = time.perf_counter() - began
+            self._metrics.count_request(scope.get("operation"), status, seconds)
+            _log_access(scope, status, 1000 * seconds)
             logs.request_id.reset(mark)
 
 

@@ -18,6 +18,10 @@ class Permits:
         self._limit = limit
         self._n_held = 0
 
+    @property
+    def n_held(self) -> int:
+        return self._n_held
+
     @contextmanager
     def held(self) -> Iterator[None]:
         """Raises Overloaded."""

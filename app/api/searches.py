@@ -146,6 +146,7 @@ def _answer(
     condition: Filter | None,
 ) -> Response:
     page = page_behind(place_of(name, body), search, size=body.top_k)
+    service.metrics.count_search(page.result)
     facets = _facets(service, name, body, condition)
     return json_response(
         SearchResponse.of(page.result, facets, next_cursor=cursor_behind(page.next_place, name, body))

@@ -3,6 +3,7 @@
 from anyio import CapacityLimiter
 from anyio.to_thread import run_sync
 from fastapi import APIRouter, Request, Response
+from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 
 from app.api.bodies import StrictRoute, json_response
 from app.api.problems import HTTP_KINDS, problem_response, request_id, responses
@@ -24,6 +25,7 @@ from app.api.schemas.models import (
 )
 from app.api.schemas.searches import MAX_PASSAGES_PER_HIT, MAX_QUERY_CHARS, MAX_TOP_K
 from app.api.state import Parts, parts
+from app.api.store_metrics import StoreCollector
 from app.api.waiting import MAX_WAIT_S
 from app.errors import BifocalError
 from app.services.examples import MAX_EXAMPLES, MAX_LABELS
@@ -68,6 +70,28 @@ async def get_readiness(request: Request) -> Response:
         headers={"Retry-After": "1"},
         members={"checks": checks},
     )
+
+
+@router.get(
+    "/metrics",
+    operation_id="get_metrics",
+    summary="Metrics for Prometheus",
+    response_class=Response,
+    responses={
+        **responses(),
+        200: {
+            "description": "In Prometheus' text format.",
+            "content": {"text/plain": {"schema": {"type": "string"}}},
+        },
+    },
+)
+async def get_metrics(request: Request) -> Response:
+    """Requests, latencies, models, jobs, documents and indexes. Where a key is needed, one with the scope
+    `metrics` will do."""
+    service = parts(request)
+    service.metrics.look()
+    content = await run_sync(service.metrics.exposed, StoreCollector(service), limiter=CapacityLimiter(1))
+    return Response(content, media_type=CONTENT_TYPE_PLAIN_0_0_4)
 
 
 @router.get(

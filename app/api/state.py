@@ -1,5 +1,6 @@
 """What the lifespan builds and the endpoints use."""
 
+from collections.abc import Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import TypedDict, TypeVar, cast
@@ -7,8 +8,10 @@ from typing import TypedDict, TypeVar, cast
 from starlette.requests import HTTPConnection
 
 from app.api.keyring import Keyring
+from app.api.metrics import Metrics
 from app.api.permits import Permits
 from app.api.rates import RateLimit
+from app.engine.activity import Activity
 from app.engine.embedder import Embedder
 from app.engine.inspected import InspectedModels
 from app.engine.reading_models import ReadingModels
@@ -36,6 +39,7 @@ class Parts:
     rates: RateLimit
     loading_reading: Future[ReadingModels]
     """As `loading`, of the reranker and the reader."""
+    metrics: Metrics
 
     @property
     def embedder(self) -> Embedder:
@@ -46,6 +50,15 @@ class Parts:
     def reading(self) -> ReadingModels:
         """Raises as `embedder`."""
         return _loaded(self.loading_reading, "the reranker or reader")
+
+    def activities(self) -> Mapping[str, Activity]:
+        """By role, of the models that are loaded."""
+        found: dict[str, Activity] = {}
+        if self.loading.done() and self.loading.exception() is None:
+            found["embedder"] = self.loading.result().activity
+        if self.loading_reading.done() and self.loading_reading.exception() is None:
+            found |= self.loading_reading.result().activities
+        return found
 
     @property
     def search(self) -> Search:

@@ -16,6 +16,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
+from app.engine.activity import Activity
 from app.engine.shapes import cut_batches, cut_batches_in_order, padded_length
 from app.engine.watchdog import Watchdog, end_process
 from app.errors import ModelUnavailable, Overloaded
@@ -80,6 +81,9 @@ class BatchingOwner(Generic[S, R]):
         self._n_waiting = 0
         self._n_bulk = 0
         self._n_taking_turns = 0
+        self._n_batches = 0
+        self._n_sequences = 0
+        self._n_tokens = 0
         self._n_idle = 0
         """Lanes that wait for work."""
         self._closed = False
@@ -99,6 +103,11 @@ class BatchingOwner(Generic[S, R]):
     def fault(self) -> str | None:
         """Why it answers no more; None while it does."""
         return self._fault
+
+    @property
+    def activity(self) -> Activity:
+        with self._changed:
+            return Activity(self._n_batches, self._n_sequences, self._n_tokens, self._n_waiting)
 
     def encode(self, sequences: Sequence[S]) -> list[R]:
         """Results of the sequences, in their order. Blocks until they are there.
@@ -296,7 +305,12 @@ class BatchingOwner(Generic[S, R]):
 
     def _watched(self, sequences: Sequence[S]) -> Sequence[R]:
         with self._watchdog.watching():
-            return self._compute(sequences)
+            results = self._compute(sequences)
+        with self._changed:
+            self._n_batches += 1
+            self._n_sequences += len(sequences)
+            self._n_tokens += sum(len(s) for s in sequences)
+        return results
 
     def _answer_alone(self, call: _Call[S, R]) -> None:
         try:

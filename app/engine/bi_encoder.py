@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from app.engine.activity import Activity
 from app.engine.batching import BatchingOwner
 from app.engine.embedder import EmbedderDescription, Embeddings
 from app.engine.inputs import encoder_inputs
@@ -62,6 +63,10 @@ class BiEncoder:
     @property
     def fault(self) -> str | None:
         return self._owner.fault
+
+    @property
+    def activity(self) -> Activity:
+        return self._owner.activity
 
     def encode_queries(self, texts: Sequence[str], *, truncate: bool = True) -> Embeddings:
         return self._encode(texts, None, prompt=self._files.query_prompt, truncate=truncate)

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from app.engine.activity import Activity
 from app.engine.combination import Combination
 from app.engine.description import HeadDescription
 from app.engine.head_files import HeadFiles
@@ -74,6 +75,10 @@ class CrossEncoder:
 
     def probability(self, logit: float) -> float | None:
         return sigmoid(logit) if self._is_probability else None
+
+    @property
+    def activity(self) -> Activity:
+        return self._pairs.activity
 
     def close(self) -> None:
         self._pairs.close()

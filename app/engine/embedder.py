@@ -7,6 +7,8 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from app.engine.activity import Activity
+
 
 @dataclass(frozen=True, slots=True)
 class Embeddings:
@@ -40,6 +42,9 @@ class Embedder(Protocol):
     @property
     def fault(self) -> str | None:
         """Why it answers no more, while the process is about to end for it; None while it answers."""
+
+    @property
+    def activity(self) -> Activity: ...
 
     def encode_queries(self, texts: Sequence[str], *, truncate: bool = True) -> Embeddings:
         """Encode with the query prompt (asymmetric search).

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from app.engine.activity import Activity
 from app.engine.pairs import PairEncoder, PairInputs, Question, TitledText
 from app.engine.runner import Outputs, Runner
 
@@ -52,6 +53,10 @@ class PairRunner:
     def question(self, text: str) -> Question:
         """Raises BlankText."""
         return self._encoder.question(text)
+
+    @property
+    def activity(self) -> Activity:
+        return self._runner.activity
 
     def close(self) -> None:
         self._runner.close()

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from app.engine.activity import Activity
 from app.engine.description import HeadDescription
 from app.engine.pairs import Question, TitledText
 from app.engine.spans import Span
@@ -57,5 +58,8 @@ class Reader(Protocol):
     def answer_logit(self, span: Span, relevance: float | None) -> float:
         """Log-odds that the span answers the question: answers are ranked by it, whatever passage they are
         from. "No answer" counts only within the span's own passage."""
+
+    @property
+    def activity(self) -> Activity: ...
 
     def close(self) -> None: ...

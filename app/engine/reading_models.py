@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from app.engine.activity import Activity
 from app.engine.cross_encoder import CrossEncoder
 from app.engine.description import HeadDescription
 from app.engine.head_files import HeadFiles
@@ -52,6 +53,14 @@ class ReadingModels:
     @property
     def fault(self) -> str | None:
         return next((m.fault for m in (self.reranker, self.reader) if m is not None and m.fault), None)
+
+    @property
+    def activities(self) -> dict[str, Activity]:
+        """By role; a joint model has both, and counts once."""
+        roles = {"reranker": self.reranker, "reader": self.reader}
+        if self.is_joint:
+            roles = {"joint": self.reranker}
+        return {role: model.activity for role, model in roles.items() if model is not None}
 
     def close(self) -> None:
         for model in (self.reranker, None if self.is_joint else self.reader):

@@ -7,6 +7,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from app.engine.activity import Activity
 from app.engine.combination import Combination
 from app.engine.description import HeadDescription
 from app.engine.pairs import Question, TitledText
@@ -48,5 +49,8 @@ class Reranker(Protocol):
 
     def probability(self, logit: float) -> float | None:
         """For display: 0..1; None where the model's scores are no probabilities."""
+
+    @property
+    def activity(self) -> Activity: ...
 
     def close(self) -> None: ...

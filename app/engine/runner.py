@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from app.engine.activity import Activity
 from app.engine.batching import BatchingOwner
 from app.engine.network import Network
 from app.engine.shapes import padded
@@ -91,6 +92,10 @@ class Runner:
     def run_until(self, sequences: Sequence[TokenSequence], *, deadline: float) -> list[Outputs | None]:
         """As `run`, first sequences first, until `deadline` of `time.monotonic`; None for what was late."""
         return self._owner.until(sequences, deadline=deadline)
+
+    @property
+    def activity(self) -> Activity:
+        return self._owner.activity
 
     def close(self) -> None:
         self._owner.close()

@@ -7,6 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from app.engine.activity import Activity
 from app.engine.combination import Combination
 from app.engine.cross_encoder import MAX_WINDOWS
 from app.engine.description import HeadDescription
@@ -84,6 +85,10 @@ class SpanReader:
 
     def answer_logit(self, span: Span, relevance: float | None) -> float:
         return self._calibration.logit(span.margin, relevance)
+
+    @property
+    def activity(self) -> Activity:
+        return self._pairs.activity
 
     def close(self) -> None:
         self._pairs.close()

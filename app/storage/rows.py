@@ -351,6 +351,9 @@ class Rows(ClassifierRows, KeyRows, Protocol):
 
     def n_unfinished_jobs(self) -> int: ...
 
+    def job_counts(self) -> Mapping[JobState, int]:
+        """How many are in each state; states without jobs are left out."""
+
     def prune_jobs(self, *, finished_before: dt.datetime, limit: int = 100) -> int:
         """Forget the oldest final jobs without a report, and their outcomes; returns how many."""
 

@@ -3,6 +3,9 @@
 import ipaddress
 import os
 import socket
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import uvicorn
 
@@ -12,6 +15,8 @@ from app.storage.sqlite import SqliteRows
 from indexer.cli.failures import fail
 from indexer.cli.supervision import die_with_parent
 
+MULTIPROCESS_FOLDER = "PROMETHEUS_MULTIPROC_DIR"
+"""The variable in which prometheus-client looks for it."""
 GRACE_S = 5
 """For requests under way when the service stops. A client that follows a job would never let it end."""
 
@@ -23,6 +28,22 @@ def serve(*, host: str | None, port: int | None, n_processes: int, is_child: boo
     settings = settings_with(host=host, port=port)
     require_safe_address(settings)
     require_usable_home(settings)
+    with _shared_counts(n_processes):
+        _run(settings, n_processes)
+
+
+@contextmanager
+def _shared_counts(n_processes: int) -> Iterator[None]:
+    """A folder where several processes keep their counts together; see `app.api.metrics`."""
+    if n_processes == 1:
+        yield
+        return
+    with tempfile.TemporaryDirectory(prefix="bifocal-metrics-") as folder:
+        os.environ[MULTIPROCESS_FOLDER] = folder
+        yield
+
+
+def _run(settings: Settings, n_processes: int) -> None:
     uvicorn.run(
         "app.main:create_app",
         factory=True,

@@ -45,6 +45,7 @@ OPERATION_IDS = [
     "get_evaluation",
     "get_job",
     "get_liveness",
+    "get_metrics",
     "get_readiness",
     "inspect_attention",
     "inspect_embeddings",

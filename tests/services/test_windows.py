@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from app.engine.activity import Activity
 from app.engine.embedder import EmbedderDescription, Embeddings
 from app.errors import BlankText
 from app.services.windows import cut, encode_whole
@@ -18,6 +19,7 @@ class CountingEmbedder:
     """Each character but white space is a token; a vector counts the letters a and b that fit."""
 
     fault: str | None = None
+    activity = Activity()
 
     def __init__(self) -> None:
         self.description = EmbedderDescription("counts", "print", 2, MAX_TOKENS, "none", {})

@@ -30,6 +30,17 @@ def finished(rows: Rows, collection: Collection) -> Job:
 
 
 class JobsContract:
+    def test_jobs_are_counted_by_state_while_their_collection_lives(
+        self, rows: Rows, collection: Collection
+    ) -> None:
+        assert rows.job_counts() == {}
+        finished(rows, collection)
+        submit(rows, collection)
+        submit(rows, collection)
+        assert rows.job_counts() == {JobState.SUCCEEDED: 1, JobState.QUEUED: 2}
+        rows.drop_collection(collection.name)
+        assert rows.job_counts() == {}
+
     def test_a_submitted_job_is_queued_and_durable(
         self, rows: Rows, collection: Collection, open_rows: Callable[[], Rows]
     ) -> None:

@@ -4,7 +4,7 @@ import datetime as dt
 import json
 import secrets
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from app.domain import Job, JobInput, JobKind, JobState, Outcome, OutcomeStatus
 from app.errors import BadCursor, CollectionNotFound, Conflict, JobFinished, JobNotFound
@@ -168,6 +168,14 @@ class JobRows:
             _finish(connection, job_id, state, error=error)
             if result is not None:
                 store_result(connection, job["key"], result)
+
+    def job_counts(self) -> Mapping[JobState, int]:
+        with self._database.read() as connection:
+            rows = connection.execute(
+                "SELECT j.state, count(*) FROM jobs j "
+                "JOIN collections c ON c.key = j.collection_key AND c.dropped_at IS NULL GROUP BY j.state"
+            )
+            return {JobState(state): n_jobs for state, n_jobs in rows}
 
     def n_unfinished_jobs(self) -> int:
         with self._database.read() as connection:
