@@ -40,6 +40,7 @@ from app.engine.embedder import Embedder
 from app.engine.inspected import InspectedModels
 from app.engine.models import load_embedder
 from app.engine.reading_models import ReadingModels, load_reading_models
+from app.engine.text_models import TextModels, load_text_models
 from app.settings import Settings
 from app.storage.embedded import EmbeddedIndex
 from app.storage.sqlite import SqliteRows
@@ -49,6 +50,7 @@ logger = logging.getLogger(__name__)
 FAREWELL_S = 2.0
 """For waiting requests to get their 503, when the process ends because the model does not answer."""
 LOAD = partial(load_embedder, farewell_s=FAREWELL_S)
+LOAD_TEXTS = partial(load_text_models, farewell_s=FAREWELL_S)
 LOAD_READING = partial(load_reading_models, farewell_s=FAREWELL_S)
 EXPOSED_HEADERS = ("Location", "Preference-Applied", "Retry-After", "Server-Timing", "X-Request-Id")
 
@@ -58,6 +60,7 @@ def create_app(
     *,
     load: Callable[[Settings], Embedder] = LOAD,
     load_reading: Callable[[Settings], ReadingModels] = LOAD_READING,
+    load_texts: Callable[[Settings], TextModels] = LOAD_TEXTS,
 ) -> FastAPI:
     """The service. Nothing is opened before its lifespan begins.
 
@@ -65,6 +68,7 @@ def create_app(
         settings: read from the environment if not given.
         load: gives the bi-encoder; runs in a thread while the service already answers `/livez`.
         load_reading: gives reranker and reader; runs after it.
+        load_texts: gives the tagger and fine-tuned classifiers; runs last.
     """
     settings = settings or Settings.from_environment()
     metrics = Metrics()
@@ -76,6 +80,7 @@ def create_app(
         loader = ThreadPoolExecutor(1, thread_name_prefix="load")
         loading = loader.submit(_load, load, settings)
         loading_reading = loader.submit(_load_reading, load_reading, settings)
+        loading_texts = loader.submit(_load_texts, load_texts, settings)
         try:
             parts = Parts(
                 settings,
@@ -88,6 +93,7 @@ def create_app(
                 keyring=Keyring(rows),
                 rates=RateLimit(settings.rate_limit, settings.rate_burst),
                 loading_reading=loading_reading,
+                loading_texts=loading_texts,
                 metrics=metrics,
             )
             metrics.activities = parts.activities
@@ -95,7 +101,7 @@ def create_app(
             yield {"parts": parts}
         finally:
             loader.shutdown()
-            for model in (loading, loading_reading):
+            for model in (loading, loading_reading, loading_texts):
                 if model.exception() is None:
                     model.result().close()
             index.close()
@@ -163,6 +169,14 @@ def _load_reading(load: Callable[[Settings], ReadingModels], settings: Settings)
         return load(settings)
     except Exception:
         logger.exception("the reranker or the reader cannot be loaded")
+        raise
+
+
+def _load_texts(load: Callable[[Settings], TextModels], settings: Settings) -> TextModels:
+    try:
+        return load(settings)
+    except Exception:
+        logger.exception("the tagger or a fine-tuned classifier cannot be loaded")
         raise
 
 

@@ -43,6 +43,7 @@ SCOPES: Mapping[str, tuple[Scope, ...]] = {
     "cancel_job": WRITE,
     "list_models": (Scope.READ, Scope.WRITE),
     "classify_sequence": READ,
+    "classify_token": READ,
     "list_classifiers": READ,
     "get_classifier": READ,
     "list_classifier_versions": READ,
@@ -53,6 +54,8 @@ SCOPES: Mapping[str, tuple[Scope, ...]] = {
     "tokenize": READ,
     "inspect_embeddings": READ,
     "inspect_attention": READ,
+    "inspect_fill_mask": READ,
+    "inspect_next_sentence": READ,
 }
 """Any one of them suffices. An operation that is missing here needs ADMIN."""
 WITHOUT_COLLECTION = frozenset(
@@ -66,9 +69,12 @@ WITHOUT_COLLECTION = frozenset(
         "list_models",
         "answer_from_contexts",
         "classify_sequence",
+        "classify_token",
         "tokenize",
         "inspect_embeddings",
         "inspect_attention",
+        "inspect_fill_mask",
+        "inspect_next_sentence",
     }
 )
 """Operations that a key restricted to some collections may call, though their path names none: they show

@@ -14,6 +14,12 @@ from app.api.schemas.inspection import (
     AttentionResponse,
     EmbeddingsRequest,
     EmbeddingsResponse,
+    FillingResponse,
+    FillMaskRequest,
+    FillMaskResponse,
+    MaskResponse,
+    NextSentenceRequest,
+    NextSentenceResponse,
     NormsResponse,
     TextRequest,
     TokenizedResponse,
@@ -24,8 +30,9 @@ from app.api.schemas.inspection import (
     seen_fields,
 )
 from app.api.state import parts
-from app.engine.inspection import InspectedModel, Seen
+from app.engine.inspection import MASK, InspectedModel, Seen
 from app.engine.numpy_bert import Array
+from app.engine.probability import sigmoid
 from app.errors import InvalidInput
 
 router = APIRouter(
@@ -50,6 +57,15 @@ TOKENIZE_EXAMPLES: dict[str, Any] = {
 EMBEDDINGS_EXAMPLES: dict[str, Any] = {
     "norms": {"summary": "Norms alone", "value": {"text": "The bank of the river"}},
     "values": {"summary": "The vectors, too", "value": {**PAIR, "values": True}},
+}
+FILL_MASK_EXAMPLES: dict[str, Any] = {
+    "capital": {"summary": "One word", "value": {"text": "Warsaw is the [MASK] of Poland.", "top_k": 3}}
+}
+NEXT_SENTENCE_EXAMPLES: dict[str, Any] = {
+    "follows": {
+        "summary": "Does it follow?",
+        "value": {"text": "She opened the door.", "next_text": "Nobody was there."},
+    }
 }
 ATTENTION_EXAMPLES: dict[str, Any] = {
     "pair": {"summary": "A question and a passage, every head", "value": PAIR},
@@ -152,6 +168,65 @@ def inspect_attention(
             layers=layers,
             heads=heads,
             attention=_rounded(attention),
+        )
+    )
+
+
+@router.post(
+    "/inspect/fill-mask",
+    operation_id="inspect_fill_mask",
+    summary="Show what a model expects in place of a mask",
+    response_description="The likeliest tokens for each mask.",
+    response_model=FillMaskResponse,
+    responses=responses(409, 413, 415),
+)
+def inspect_fill_mask(
+    request: Request, body: Annotated[FillMaskRequest, Body(openapi_examples=FILL_MASK_EXAMPLES)]
+) -> Response:
+    """What BERT was trained for: to find masked tokens from both sides. Needs a model with that head as
+    `lens`; without one the answer is 409."""
+    model = parts(request).inspected.of_role("lens")
+    return json_response(
+        FillMaskResponse(
+            masks=[
+                MaskResponse(
+                    start=start,
+                    end=start + len(MASK),
+                    fillings=[FillingResponse.model_validate(each) for each in found],
+                )
+                for start, found in model.fill_masks(body.text, top_k=body.top_k)
+            ],
+            model=model.name,
+            max_tokens=model.max_tokens,
+        )
+    )
+
+
+@router.post(
+    "/inspect/next-sentence",
+    operation_id="inspect_next_sentence",
+    summary="Say whether a text follows another",
+    response_description="A probability.",
+    response_model=NextSentenceResponse,
+    responses=responses(409, 413, 415),
+)
+def inspect_next_sentence(
+    request: Request, body: Annotated[NextSentenceRequest, Body(openapi_examples=NEXT_SENTENCE_EXAMPLES)]
+) -> Response:
+    """The second task that BERT was trained for: to tell the sentence that followed from a random one. Needs
+    a model with that head as `lens`; without one the answer is 409."""
+    model = parts(request).inspected.of_role("lens")
+    seen = model.see(body.text, body.next_text, truncate=body.truncate)
+    is_next, is_random = model.follows(seen.pieces)
+    logit = is_next - is_random
+    return json_response(
+        NextSentenceResponse(
+            score=sigmoid(logit),
+            logit=logit,
+            n_tokens=seen.n_tokens,
+            truncated=seen.truncated,
+            model=model.name,
+            max_tokens=model.max_tokens,
         )
     )
 

@@ -14,7 +14,7 @@ from app.api.schemas.answers import (
     MAX_CONTEXTS_CHARS,
     MAX_QUESTION_CHARS,
 )
-from app.api.schemas.classification import MAX_CLASSIFIED_CHARS
+from app.api.schemas.classification import MAX_CLASSIFIED_CHARS, MAX_TAGGED_CHARS
 from app.api.schemas.inspection import MAX_INSPECTED_CHARS, MAX_TEXTS
 from app.api.schemas.models import (
     LimitsResponse,
@@ -121,6 +121,7 @@ def list_models(request: Request) -> Response:
         max_contexts_chars=MAX_CONTEXTS_CHARS,
         max_texts=MAX_TEXTS,
         max_classified_chars=MAX_CLASSIFIED_CHARS,
+        max_tagged_chars=MAX_TAGGED_CHARS,
         max_examples=MAX_EXAMPLES,
         max_labels=MAX_LABELS,
         max_inspected_chars=MAX_INSPECTED_CHARS,
@@ -139,7 +140,8 @@ def list_models(request: Request) -> Response:
         labels=[],
         parts=model.parts,
     )
-    heads = [ModelResponse.of_head(role, head) for role, head in service.reading.descriptions]
+    described = [*service.reading.descriptions, *service.texts.descriptions]
+    heads = [ModelResponse.of_head(role, head) for role, head in described]
     return json_response(ModelsResponse(models=[embedder, *heads], limits=limits))
 
 
@@ -148,6 +150,7 @@ def _checks(service: Parts) -> dict[str, str]:
         "store": _store(service),
         "embedder": _embedder(service),
         "reading": _reading(service),
+        "texts": _texts(service),
         "worker": _worker(service),
     }
 
@@ -170,6 +173,13 @@ def _embedder(service: Parts) -> str:
 def _reading(service: Parts) -> str:
     try:
         return service.reading.fault or "ok"
+    except BifocalError as error:
+        return str(error)
+
+
+def _texts(service: Parts) -> str:
+    try:
+        return service.texts.fault or "ok"
     except BifocalError as error:
         return str(error)
 

@@ -15,6 +15,7 @@ from app.engine.activity import Activity
 from app.engine.embedder import Embedder
 from app.engine.inspected import InspectedModels
 from app.engine.reading_models import ReadingModels
+from app.engine.text_models import TextModels
 from app.errors import BifocalError, ModelUnavailable, Overloaded
 from app.services.classification import Classifiers
 from app.services.search import Search
@@ -39,6 +40,8 @@ class Parts:
     rates: RateLimit
     loading_reading: Future[ReadingModels]
     """As `loading`, of the reranker and the reader."""
+    loading_texts: Future[TextModels]
+    """As `loading`, of the tagger and the fine-tuned classifiers."""
     metrics: Metrics
 
     @property
@@ -58,7 +61,14 @@ class Parts:
             found["embedder"] = self.loading.result().activity
         if self.loading_reading.done() and self.loading_reading.exception() is None:
             found |= self.loading_reading.result().activities
+        if self.loading_texts.done() and self.loading_texts.exception() is None:
+            found |= self.loading_texts.result().activities
         return found
+
+    @property
+    def texts(self) -> TextModels:
+        """Raises as `embedder`."""
+        return _loaded(self.loading_texts, "the models that read single texts")
 
     @property
     def search(self) -> Search:

@@ -1,18 +1,14 @@
 """What a model sees and does inside: pieces, embeddings, attention, and what it would fill in."""
 
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from app.engine.model_files import BiEncoderFiles
 from app.engine.numpy_bert import EmbeddingParts, NumpyBert, softmax
 from app.engine.pieces import Pieces
-from app.engine.tensors import Tensors
 from app.engine.tokenizer import Tokenizer
 from app.errors import InvalidInput, ModelNotConfigured, ModelUnavailable, TextTooLong
 
@@ -141,22 +137,3 @@ class InspectedModel:
             Filling(self.tokenizer.name(int(i)), int(i), float(scores[i]), float(logits[i]))
             for i in np.argsort(-logits, kind="stable")[:top_k]
         ]
-
-
-def inspected_bi_encoder(files: BiEncoderFiles) -> InspectedModel:
-    def open_bert() -> NumpyBert:
-        return NumpyBert(
-            _config(files.transformer), Tensors(sorted(files.transformer.glob("model*.safetensors")))
-        )
-
-    return InspectedModel(
-        files.name,
-        tokenizer=Tokenizer(files.tokenizer_definition()),
-        max_tokens=files.max_tokens,
-        open_bert=open_bert,
-    )
-
-
-def _config(folder: Path) -> dict[str, object]:
-    config: dict[str, object] = json.loads((folder / "config.json").read_bytes())
-    return config

@@ -53,9 +53,16 @@ class Pieces:
         """At most max_tokens of them: the second text loses its end first, special tokens stay."""
         expendable = np.concatenate([np.flatnonzero(self.text == text)[::-1] for text in (1, 0)])
         excess = max(0, len(self) - max_tokens)
-        kept = np.ones(len(self), dtype=np.bool_)
-        kept[expendable[:excess]] = False
-        return type(self)(**{field.name: getattr(self, field.name)[kept] for field in fields(self)})
+        is_kept = np.ones(len(self), dtype=np.bool_)
+        is_kept[expendable[:excess]] = False
+        return self._those(is_kept)
+
+    def ordinary(self) -> Self:
+        """Without special tokens."""
+        return self._those(~self.special)
+
+    def _those(self, is_kept: NDArray[np.bool_]) -> Self:
+        return type(self)(**{field.name: getattr(self, field.name)[is_kept] for field in fields(self)})
 
 
 def read_encoding(encoding: tokenizers.Encoding, *, unknown: NDArray[np.bool_]) -> Pieces:

@@ -1,6 +1,5 @@
 """What texts are, by the bi-encoder's vectors: by labels that are described, or learned from examples."""
 
-import dataclasses
 import datetime as dt
 import hashlib
 import json
@@ -9,15 +8,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from app.engine.embedder import Embedder, Embeddings
 from app.engine.few_shot import TrainedHead, train_few_shot
 from app.engine.inputs import is_blank
-from app.engine.linear_head import LinearHead, Logits
-from app.errors import BlankText, ClassifierNotFound, FingerprintMismatch, TextTooLong
-from app.labels import Classification, ClassifierVersion, Example, LabelScore
+from app.engine.linear_head import LinearHead
+from app.errors import BlankText, ClassifierNotFound, FingerprintMismatch
+from app.labels import Classification, ClassifierVersion, Example
 from app.services.examples import ExampleSet
+from app.services.text_results import Scope, Scored, read_at, visible_places
 from app.storage.classifier_rows import TrainedClassifier
 from app.storage.rows import Rows
 
@@ -26,8 +25,6 @@ TEMPERATURE = 0.05
 """Of cosines where one label is right. Least log loss on training splits of three data sets (0016)."""
 SLOPE, MIDDLE = 10.5, 0.29
 """Of cosines where each label stands for itself: score 0.5 at the middle. Fitted there, too."""
-BLANK = "the text is blank: it needs at least one visible character"
-DECIMALS = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,11 +73,15 @@ class Classifiers:
             if is_blank(described):
                 raise BlankText("a label needs at least one visible character", where=("labels", i))
         of_labels = self._embedder.encode_documents(list(labels.values())).vectors  # (k, d)
-        encoded = _EncodedTexts.of(texts, self._embedder, truncate=truncate)
-        cosines = (encoded.embeddings.vectors @ of_labels.T).astype(np.float64)  # (n, k)
+        places = visible_places(texts)
+        encoded = self._encoded(places, texts, truncate=truncate)
+        cosines = (encoded.vectors @ of_labels.T).astype(np.float64)  # (n, k)
         logits = SLOPE * (cosines - MIDDLE) if multi_label else cosines / TEMPERATURE
         no_head = LinearHead(np.empty(0, np.float32), np.empty(0, np.float32), multi_label)
-        results = encoded.results(list(labels), logits, no_head.probabilities(logits), top_k=top_k)
+        scored = Scored(
+            list(labels), logits, no_head.probabilities(logits), encoded.n_tokens, encoded.truncated
+        )
+        results = scored.results(places, n_texts=len(texts), top_k=top_k)
         return Classified(results, self._embedder.description.max_tokens, _timings(total=began))
 
     def classify(
@@ -102,17 +103,19 @@ class Classifiers:
         began = time.perf_counter()
         trained = self._rows.classifier(name, version=version)
         self._require_same_encoder(trained.version)
-        encoded = _EncodedTexts.of(texts, self._embedder, truncate=truncate)
+        places = visible_places(texts)
+        encoded = self._encoded(places, texts, truncate=truncate)
         head = LinearHead(trained.weights, trained.biases, trained.version.multi_label)
-        logits = head.logits(encoded.embeddings.vectors)
-        results = encoded.results(
+        logits = head.logits(encoded.vectors)
+        scored = Scored(
             trained.version.labels,
             logits,
             head.probabilities(logits),
-            top_k=top_k,
-            scope_scores=head.scope_scores(logits),
-            scope_threshold=trained.version.scope_threshold,
+            encoded.n_tokens,
+            encoded.truncated,
+            Scope(head.scope_scores(logits), trained.version.scope_threshold),
         )
+        results = scored.results(places, n_texts=len(texts), top_k=top_k)
         return Classified(
             results, self._embedder.description.max_tokens, _timings(total=began), trained.version
         )
@@ -156,6 +159,15 @@ class Classifiers:
             },
         )
 
+    def _encoded(self, places: Sequence[int], texts: Sequence[str], *, truncate: bool) -> Embeddings:
+        if not places:
+            none = np.empty(0, np.int32)
+            no_vectors = np.empty((0, self._embedder.description.dimensions), np.float32)
+            return Embeddings(no_vectors, none, none.astype(np.bool_), none.astype(np.float32))
+        return read_at(
+            places, texts, lambda visible: self._embedder.encode_documents(visible, truncate=truncate)
+        )
+
     @property
     def _fingerprint(self) -> str:
         return self._embedder.description.fingerprint
@@ -193,79 +205,10 @@ class Classifiers:
             )
 
 
-@dataclass(frozen=True, slots=True)
-class _EncodedTexts:
-    """Those of some texts that are not blank, encoded."""
-
-    n_texts: int
-    places: Sequence[int]
-    """Of the encoded ones among all."""
-    embeddings: Embeddings
-
-    @classmethod
-    def of(cls, texts: Sequence[str], embedder: Embedder, *, truncate: bool) -> "_EncodedTexts":
-        places = [i for i, text in enumerate(texts) if not is_blank(text)]
-        if not places:
-            nothing = np.empty((0, embedder.description.dimensions), np.float32)
-            none = np.empty(0, np.int32)
-            return cls(
-                len(texts), [], Embeddings(nothing, none, none.astype(np.bool_), none.astype(np.float32))
-            )
-        try:
-            encoded = embedder.encode_documents([texts[i] for i in places], truncate=truncate)
-        except TextTooLong as error:
-            place = places[int(error.where[1])]
-            raise TextTooLong(
-                f"text {place} has {error.n_tokens} tokens, the model takes {error.max_tokens}; "
-                "shorten it or allow truncation",
-                n_tokens=error.n_tokens,
-                max_tokens=error.max_tokens,
-                where=("texts", place),
-            ) from error
-        return cls(len(texts), places, encoded)
-
-    def results(
-        self,
-        labels: Sequence[str],
-        logits: Logits,
-        scores: Logits,
-        *,
-        top_k: int,
-        scope_scores: Logits | None = None,
-        scope_threshold: float = 0.0,
-    ) -> tuple[Classification, ...]:
-        """(n, k) logits and scores of the encoded texts, by text; blank ones have an error."""
-        results = [Classification((), n_tokens=0, truncated=False, error=BLANK)] * self.n_texts
-        for row, place in enumerate(self.places):
-            ranked = ranked_labels(labels, logits[row], scores[row], top_k=top_k)
-            result = Classification(
-                ranked, int(self.embeddings.n_tokens[row]), bool(self.embeddings.truncated[row])
-            )
-            if scope_scores is not None:
-                score = float(scope_scores[row])
-                result = dataclasses.replace(
-                    result, scope_score=_rounded(score), out_of_scope=score < scope_threshold
-                )
-            results[place] = result
-        return tuple(results)
-
-
-def ranked_labels(
-    labels: Sequence[str], logits: NDArray[np.float64], scores: NDArray[np.float64], *, top_k: int
-) -> tuple[LabelScore, ...]:
-    """Of (k,) logits and scores: the best by logit, which saturates nowhere; equal ones by label."""
-    order = sorted(range(len(labels)), key=lambda i: (-logits[i], labels[i]))[:top_k]
-    return tuple(LabelScore(labels[i], _rounded(scores[i]), _rounded(logits[i])) for i in order)
-
-
 def _digest(examples: Sequence[Example], *, multi_label: bool) -> str:
     """The same for the same examples in any order."""
     lines = sorted(json.dumps([each.text, each.labels]) for each in examples)
     return hashlib.sha256(json.dumps([multi_label, lines]).encode()).hexdigest()
-
-
-def _rounded(number: float | np.float64) -> float:
-    return round(float(number), DECIMALS)
 
 
 def _timings(*, total: float) -> Mapping[str, float]:

@@ -12,6 +12,7 @@ from starlette.testclient import TestClient
 
 from app.engine.embedder import Embedder
 from app.engine.reading_models import ReadingModels
+from app.engine.text_models import TextModels
 from app.main import create_app
 from app.settings import Settings
 from app.storage.embedded import EmbeddedIndex
@@ -41,6 +42,7 @@ def client_of(
     *,
     embedder: Embedder | None = None,
     reading: ReadingModels | None = None,
+    texts: TextModels | None = None,
     **options: Any,
 ) -> Iterator[TestClient]:
     """A client of the running application; unexpected failures are answered, not raised."""
@@ -48,6 +50,7 @@ def client_of(
         settings,
         load=lambda _: embedder or WordHashEmbedder(),
         load_reading=lambda _: reading or ReadingModels(),
+        load_texts=lambda _: texts or TextModels(),
     )
     options = {"raise_server_exceptions": False, "base_url": "http://127.0.0.1:8000", **options}
     with TestClient(app, **options) as client:

@@ -16,6 +16,7 @@ from app.engine.bi_encoder import WARM_LENGTHS, BiEncoder
 from app.engine.embedder import Embedder
 from app.engine.models import find_bi_encoder, load_tokenizer
 from app.engine.reading_models import ReadingModels
+from app.engine.text_models import TextModels
 from app.main import create_app
 from app.settings import Settings
 
@@ -48,6 +49,9 @@ def load(settings: Settings) -> Embedder:
 
 if __name__ == "__main__":
     stuck = create_app(
-        Settings(home=Path(sys.argv[1]), model_limit_s=1), load=load, load_reading=lambda _: ReadingModels()
+        Settings(home=Path(sys.argv[1]), model_limit_s=1),
+        load=load,
+        load_reading=lambda _: ReadingModels(),
+        load_texts=lambda _: TextModels(),
     )
     uvicorn.run(stuck, port=int(sys.argv[2]), log_level="warning")

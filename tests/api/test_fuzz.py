@@ -20,6 +20,7 @@ from tests.api.serving import serving
 from tests.api.stand_up import settings_in, worker_of
 from tests.reading_substitutes import overlap_models
 from tests.substitutes import WordHashEmbedder
+from tests.text_substitutes import without_texts
 
 SCHEMA = schemathesis.openapi.from_dict(
     create_app(Settings()).openapi(),
@@ -47,7 +48,12 @@ BOUNDED = settings(
 @pytest.fixture(scope="module")
 def base_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     service = settings_in(tmp_path_factory.mktemp("fuzz"), wait_s=1, max_batch=50)
-    app = create_app(service, load=lambda _: WordHashEmbedder(), load_reading=lambda _: overlap_models())
+    app = create_app(
+        service,
+        load=lambda _: WordHashEmbedder(),
+        load_reading=lambda _: overlap_models(),
+        load_texts=without_texts,
+    )
     with worker_of(service), serving(app) as url:
         yield url
 

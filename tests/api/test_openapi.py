@@ -12,12 +12,14 @@ from starlette.testclient import TestClient
 from app.api import openapi
 from app.api.classifiers import EXAMPLES
 from app.api.problems import KINDS
+from app.engine.text_models import load_text_models
 from app.main import create_app
 from app.settings import Settings
 from indexer.demo import CORPUS
 from tests.api.stand_up import client_of, settings_in, worker_of
 from tests.project.repository import ROOT
 from tests.reading_substitutes import overlap_models
+from tests.text_substitutes import tiny_text_settings
 
 DOCUMENT: dict[str, Any] = create_app(Settings()).openapi()
 SCHEMAS: dict[str, Any] = DOCUMENT["components"]["schemas"]
@@ -35,6 +37,7 @@ OPERATION_IDS = [
     "answer_question",
     "cancel_job",
     "classify_sequence",
+    "classify_token",
     "delete_classifier",
     "delete_collection",
     "delete_document",
@@ -49,6 +52,8 @@ OPERATION_IDS = [
     "get_readiness",
     "inspect_attention",
     "inspect_embeddings",
+    "inspect_fill_mask",
+    "inspect_next_sentence",
     "list_classifier_versions",
     "list_classifiers",
     "list_collections",
@@ -148,8 +153,10 @@ def test_every_body_has_an_example_but_files() -> None:
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClient]:
     """The demo corpus, as `make run` shows it."""
-    settings = settings_in(tmp_path_factory.mktemp("demo"))
-    with worker_of(settings), client_of(settings, reading=overlap_models()) as client:
+    folder = tmp_path_factory.mktemp("demo")
+    settings = settings_in(folder, **tiny_text_settings(folder))
+    texts = load_text_models(settings)
+    with worker_of(settings), client_of(settings, reading=overlap_models(), texts=texts) as client:
         assert client.put("/v1/collections/demo").status_code == 201
         fill_with(client, CORPUS)
         train(client)

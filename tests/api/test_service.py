@@ -20,12 +20,19 @@ from tests.api.stand_up import assert_problem, client_of, settings_in, worker_of
 from tests.project.repository import read
 from tests.reading_substitutes import without_reading
 from tests.substitutes import WordHashEmbedder
+from tests.text_substitutes import without_texts
 
 
 def test_ready_with_store_model_and_worker(client: TestClient) -> None:
     answer = client.get("/readyz")
     assert answer.status_code == 200
-    assert answer.json()["checks"] == {"store": "ok", "embedder": "ok", "reading": "ok", "worker": "ok"}
+    assert answer.json()["checks"] == {
+        "store": "ok",
+        "embedder": "ok",
+        "reading": "ok",
+        "texts": "ok",
+        "worker": "ok",
+    }
 
 
 def test_not_ready_without_a_worker(idle_client: TestClient) -> None:
@@ -44,7 +51,9 @@ def test_while_the_model_is_loading_the_service_lives_but_is_not_ready(tmp_path:
     settings = settings_in(tmp_path)
     with (
         worker_of(settings),
-        TestClient(create_app(settings, load=load, load_reading=without_reading)) as client,
+        TestClient(
+            create_app(settings, load=load, load_reading=without_reading, load_texts=without_texts)
+        ) as client,
     ):
         try:
             assert client.get("/livez").status_code == 200
@@ -69,7 +78,9 @@ def test_a_model_that_cannot_be_loaded_is_named_where_it_is_needed(
     def load(_: Settings) -> WordHashEmbedder:
         raise error
 
-    with TestClient(create_app(settings_in(tmp_path), load=load, load_reading=without_reading)) as client:
+    with TestClient(
+        create_app(settings_in(tmp_path), load=load, load_reading=without_reading, load_texts=without_texts)
+    ) as client:
         problem = assert_problem(client.put("/v1/collections/demo"), 503, "model-unavailable")
         assert detail in problem["detail"]
         assert "secret" not in problem["detail"]

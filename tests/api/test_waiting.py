@@ -17,6 +17,7 @@ from tests.api.serving import serving
 from tests.api.stand_up import settings_in
 from tests.reading_substitutes import without_reading
 from tests.substitutes import WordHashEmbedder
+from tests.text_substitutes import without_texts
 
 
 def queued_job(rows: SqliteRows) -> Job:
@@ -79,7 +80,12 @@ def test_the_wait_preference_is_read_as_rfc_7240_writes_it(prefer: str, wait_s: 
 def test_requests_that_wait_keep_no_other_request_waiting(tmp_path: Path) -> None:
     """More of them than the server has threads, and no worker that would ever finish their jobs."""
     settings = settings_in(tmp_path)
-    app = create_app(settings, load=lambda _: WordHashEmbedder(), load_reading=without_reading)
+    app = create_app(
+        settings,
+        load=lambda _: WordHashEmbedder(),
+        load_reading=without_reading,
+        load_texts=without_texts,
+    )
     with serving(app) as url, httpx.Client(base_url=url, timeout=60) as client:
         client.put("/v1/collections/demo").raise_for_status()
         stopped: list[int] = []

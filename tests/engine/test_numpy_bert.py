@@ -15,7 +15,7 @@ from app.engine.numpy_bert import NumpyBert
 from app.engine.tensors import Tensors
 from app.engine.tokenizer import Tokenizer
 from app.errors import ModelUnavailable
-from tests.engine.tiny_heads import write_tiny_head
+from tests.engine.tiny_trained import write_tiny_published
 
 TEXT, PAIR = "Where is Warsaw?", "Warsaw lies on the Vistula in east-central Poland."
 
@@ -27,9 +27,8 @@ def opened(folder: Path, **config: Any) -> NumpyBert:
 
 @pytest.fixture(scope="module")
 def tiny(tmp_path_factory: pytest.TempPathFactory, packaged_folder: Path) -> Path:
-    return write_tiny_head(
-        tmp_path_factory.mktemp("lens"), BertForPreTraining, tokenizer_from=packaged_folder
-    )
+    folder = tmp_path_factory.mktemp("lens")
+    return write_tiny_published(folder, "BertForPreTraining", tokenizer_from=packaged_folder)
 
 
 @pytest.fixture(scope="module", params=["tiny", "packaged"])

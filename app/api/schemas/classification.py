@@ -8,10 +8,15 @@ from pydantic import Field, model_validator
 from app.api.schemas import RequestBody, ResponseBody
 from app.api.schemas.inspection import MAX_TEXTS
 from app.domain import COLLECTION_NAME
+from app.engine.entities import Aggregation
+from app.engine.offsets import utf16_offsets
+from app.engine.tagger import Tagged
 from app.services.examples import MAX_LABEL_CHARS, MAX_LABELS
 
 MAX_CLASSIFIED_CHARS = 2_000_000
 """Of all texts of a request: seconds of tokenizing."""
+MAX_TAGGED_CHARS = 100_000
+"""Of all texts of a request for entities: seconds of reading."""
 MAX_DESCRIPTION_CHARS = 2_000
 
 
@@ -25,7 +30,7 @@ class LabelInput(RequestBody):
 
 
 class ClassifyRequest(RequestBody):
-    """Texts, and exactly one of `labels` and `classifier`."""
+    """Texts, and exactly one of `labels`, `classifier` and `model`."""
 
     texts: list[str] = Field(
         max_length=MAX_TEXTS,
@@ -40,6 +45,9 @@ class ClassifyRequest(RequestBody):
     )
     classifier: str | None = Field(
         None, pattern=COLLECTION_NAME, description="A classifier that was trained from examples."
+    )
+    model: str | None = Field(
+        None, max_length=200, description="A fine-tuned model, by its name in `/v1/models`."
     )
     version: int | None = Field(
         None, ge=1, le=2**31, description="Of the classifier; its active version if not given."
@@ -56,12 +64,12 @@ class ClassifyRequest(RequestBody):
 
     @model_validator(mode="after")
     def _is_one_task(self) -> Self:
-        if (self.labels is None) == (self.classifier is None):
-            raise ValueError("give exactly one of labels and classifier")
+        if sum(task is not None for task in (self.labels, self.classifier, self.model)) != 1:
+            raise ValueError("give exactly one of labels, classifier and model")
         if self.version is not None and self.classifier is None:
             raise ValueError("version goes with classifier")
         if self.multi_label and self.labels is None:
-            raise ValueError("multi_label goes with labels; a classifier knows by itself")
+            raise ValueError("multi_label goes with labels; classifiers and models know by themselves")
         if self.labels is not None and len(self.described_labels()) < len(self.labels):
             raise ValueError("labels has the same label twice")
         n_chars = sum(map(len, self.texts))
@@ -109,7 +117,7 @@ class ClassificationResponse(ResponseBody):
 
 class ClassifyResponse(ResponseBody):
     results: list[ClassificationResponse] = Field(description="One for each text, in order.")
-    task: Literal["zero-shot", "classifier"] = Field(description="How the labels were found.")
+    task: Literal["zero-shot", "classifier", "model"] = Field(description="How the labels were found.")
     multi_label: bool = Field(description="Whether each label was scored for itself.")
     model: str = Field(description="The model that read the texts.")
     classifier: str | None = Field(description="Name of the trained classifier.")
@@ -117,3 +125,73 @@ class ClassifyResponse(ResponseBody):
     scope_threshold: float | None = Field(description="Of its `scope_score`.")
     max_tokens: int = Field(description="Most tokens of a text, special tokens included.")
     timings_ms: Mapping[str, float] = Field(description="Milliseconds in total.", examples=[{"total": 5.2}])
+
+
+class TokenRequest(RequestBody):
+    texts: list[str] = Field(
+        max_length=MAX_TEXTS,
+        description=f"At most {MAX_TEXTS}, of at most {MAX_TAGGED_CHARS} characters in all. Long ones are "
+        "read in windows, none is cut. A blank text has an `error` in its result, the others succeed.",
+    )
+    aggregation: Aggregation = Field(
+        "first",
+        description="What a word of several pieces is: what its first piece is (`first`), all of them in the "
+        "mean (`average`), or the surest (`max`).",
+    )
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        n_chars = sum(map(len, self.texts))
+        if n_chars > MAX_TAGGED_CHARS:
+            raise ValueError(f"the texts have {n_chars} characters, at most {MAX_TAGGED_CHARS} are allowed")
+        return self
+
+
+class EntityResponse(ResponseBody):
+    entity_group: str = Field(description="Kind of the entity, such as PER, ORG, LOC or MISC.")
+    score: float = Field(description="Mean probability of its words, 0 to 1.")
+    word: str = Field(description="The text from start to end.")
+    start: int = Field(description="Offset of its first character in the text, in code points.")
+    end: int = Field(description="Offset behind its last character, in code points.")
+    start_utf16: int = Field(description="`start` in UTF-16 code units, as JavaScript counts.")
+    end_utf16: int = Field(description="`end` in UTF-16 code units.")
+
+
+class TaggedResponse(ResponseBody):
+    entities: list[EntityResponse] = Field(description="By offset; they do not overlap.")
+    n_tokens: int = Field(description="Tokens of the text, special tokens included.")
+    n_windows: int = Field(description="Pieces in which it was read.")
+    unknown_share: float = Field(description="Share of tokens that the model cannot read, 0 to 1.")
+    error: str | None = Field(description="Why this text was not read.")
+
+    @classmethod
+    def of(cls, text: str, tagged: Tagged | str) -> "TaggedResponse":
+        if isinstance(tagged, str):
+            return cls(entities=[], n_tokens=0, n_windows=0, unknown_share=0, error=tagged)
+        starts = utf16_offsets(text, [each.start for each in tagged.entities]).tolist()
+        ends = utf16_offsets(text, [each.end for each in tagged.entities]).tolist()
+        return cls(
+            entities=[
+                EntityResponse(
+                    entity_group=each.entity_group,
+                    score=round(each.score, 6),
+                    word=each.word,
+                    start=each.start,
+                    end=each.end,
+                    start_utf16=start,
+                    end_utf16=end,
+                )
+                for each, start, end in zip(tagged.entities, starts, ends, strict=True)
+            ],
+            n_tokens=tagged.n_tokens,
+            n_windows=tagged.n_windows,
+            unknown_share=round(tagged.unknown_share, 4),
+            error=None,
+        )
+
+
+class TokenResponse(ResponseBody):
+    results: list[TaggedResponse] = Field(description="One for each text, in order.")
+    model: str = Field(description="The model that read the texts.")
+    max_tokens: int = Field(description="Most tokens of one window, special tokens included.")
+    timings_ms: Mapping[str, float] = Field(description="Milliseconds in total.", examples=[{"total": 35.2}])

@@ -17,8 +17,8 @@ MAX_INSPECTED_CHARS = 100_000
 """Of all texts of a request; every token is answered with a dozen fields."""
 MAX_FILLINGS = 100
 
-InspectedRole = Literal["embedder"]
-ROLE = "Role of the model to look into; `embedder` is the bi-encoder that searches use."
+InspectedRole = Literal["embedder", "lens"]
+ROLE = "Role of the model to look into: `embedder` (the bi-encoder of searches) or `lens` (fills masks)."
 TRUNCATE = (
     "Whether what exceeds the model's limit is cut (from the end of the second text first) and reported as "
     "`truncated`; if not, it is refused with 422."
@@ -70,6 +70,19 @@ class AttentionRequest(TextRequest):
         None, min_length=1, max_length=100, description="0-based numbers of heads; all if not given."
     )
     average_heads: bool = Field(False, description="Whether to answer the mean over the chosen heads.")
+
+
+class FillMaskRequest(RequestBody):
+    text: str = Field(
+        max_length=MAX_INSPECTED_CHARS, description="With `[MASK]` in place of each token to find. Never cut."
+    )
+    top_k: int = Field(5, ge=1, le=MAX_FILLINGS, description="Most tokens to answer for each mask.")
+
+
+class NextSentenceRequest(RequestBody):
+    text: str = Field(max_length=MAX_INSPECTED_CHARS)
+    next_text: str = Field(max_length=MAX_INSPECTED_CHARS, description="What may follow it.")
+    truncate: bool = Field(True, description=TRUNCATE)
 
 
 class PieceResponse(ResponseBody):
@@ -147,6 +160,34 @@ class AttentionResponse(InspectedResponse):
         description="By layer, head (one, if averaged), reading piece and piece read from: shares, 0 to 1, "
         "that sum to 1 over the last."
     )
+
+
+class FillingResponse(ResponseBody):
+    token: str = Field(description="As written in the vocabulary; ## goes on within a word.")
+    token_id: int = Field(description="Number of the token in the vocabulary.")
+    score: float = Field(description="Probability among the whole vocabulary, 0 to 1.")
+    logit: float = Field(description="What tokens are ranked by, unbounded.")
+
+
+class MaskResponse(ResponseBody):
+    start: int = Field(description="Offset of the mask in the text, in code points.")
+    end: int = Field(description="Offset behind it, in code points.")
+    fillings: list[FillingResponse] = Field(description="Likeliest first.")
+
+
+class FillMaskResponse(ResponseBody):
+    masks: list[MaskResponse] = Field(description="In the order of the text; each is filled for itself.")
+    model: str = Field(description="Name of the model.")
+    max_tokens: int = Field(description="Most tokens that the model takes, special tokens included.")
+
+
+class NextSentenceResponse(ResponseBody):
+    score: float = Field(description="Probability that the second text follows the first, 0 to 1.")
+    logit: float = Field(description="The logit of following less that of a random text, unbounded.")
+    n_tokens: int = Field(description="Tokens of both before any truncation, special tokens included.")
+    truncated: bool = Field(description="Whether tokens were left out.")
+    model: str = Field(description="Name of the model.")
+    max_tokens: int = Field(description="Most tokens that the model takes, special tokens included.")
 
 
 def seen_fields(seen: Seen, texts: Sequence[str]) -> dict[str, Any]:

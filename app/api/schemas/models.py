@@ -58,6 +58,7 @@ class LimitsResponse(ResponseBody):
     max_contexts_chars: int = Field(description="All of these texts together, in Unicode code points.")
     max_texts: int = Field(description="Texts per request to tokenize or classify.")
     max_classified_chars: int = Field(description="All texts of a request to classify, in code points.")
+    max_tagged_chars: int = Field(description="All texts of a request for entities, in Unicode code points.")
     max_examples: int = Field(description="Examples to train a classifier from.")
     max_labels: int = Field(description="Labels of a classifier, or of a request to classify.")
     max_inspected_chars: int = Field(
@@ -79,6 +80,7 @@ class LiveResponse(ResponseBody):
 class ReadyResponse(ResponseBody):
     status: str = Field(description="Always `ready`.", examples=["ready"])
     checks: Mapping[str, str] = Field(
-        description="What was looked at: the store, the bi-encoder, reranker and reader, and the worker.",
-        examples=[{"store": "ok", "embedder": "ok", "reading": "ok", "worker": "ok"}],
+        description="What was looked at: the store, the bi-encoder, reranker and reader, the models of "
+        "single texts, and the worker.",
+        examples=[{"store": "ok", "embedder": "ok", "reading": "ok", "texts": "ok", "worker": "ok"}],
     )

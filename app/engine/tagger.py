@@ -1,0 +1,120 @@
+"""The role of finding entities: texts in, entities with offsets out."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from app.engine.activity import Activity
+from app.engine.description import HeadDescription
+from app.engine.entities import Aggregation, Scores, entities, tagged_words
+from app.engine.head_files import HeadFiles
+from app.engine.numpy_bert import Array, softmax
+from app.engine.pieces import Pieces
+from app.engine.runner import Runner, TokenSequence
+from app.engine.token_windows import Window, token_windows
+from app.engine.tokenizer import Tokenizer
+from app.errors import ModelUnavailable
+from app.labels import Entity
+
+ARCHITECTURE = "ForTokenClassification"
+
+
+@dataclass(frozen=True, slots=True)
+class Tagged:
+    """What was found in a text."""
+
+    entities: Sequence[Entity]
+    """By offset; they do not overlap."""
+    n_tokens: int
+    """Of the whole text, special tokens of one window included."""
+    n_windows: int
+    unknown_share: float
+    """Of its tokens, 0..1."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """A text as the model reads it."""
+
+    pieces: Pieces
+    """Without special tokens."""
+    windows: Sequence[Window]
+
+
+class Tagger:
+    """Safe to call from any thread. A text of any length is read in windows; none of it is cut.
+
+    Raises:
+        ModelUnavailable: the model does not classify tokens.
+    """
+
+    def __init__(self, files: HeadFiles, runner: Runner, tokenizer: Tokenizer) -> None:
+        if not files.architecture.endswith(ARCHITECTURE):
+            raise ModelUnavailable(f"{files.name} is a {files.architecture}, not a model {ARCHITECTURE}")
+        self._runner = runner
+        self._tokenizer = tokenizer
+        self._labels = tuple(files.labels)
+        self._room = files.max_tokens - tokenizer.n_special
+        self.description = HeadDescription.of(files, runtime=runner.runtime)
+
+    @property
+    def fault(self) -> str | None:
+        """Why it answers no more; None while it does."""
+        return self._runner.fault
+
+    @property
+    def activity(self) -> Activity:
+        return self._runner.activity
+
+    def tag(self, texts: Sequence[str], *, aggregation: Aggregation = "first") -> list[Tagged]:
+        """
+        Raises:
+            Overloaded: too many other requests use the model.
+        """
+        readings = [self._read(text) for text in texts]
+        sequences = [self._sequence(r.pieces, window) for r in readings for window in r.windows]
+        outputs = iter(self._runner.run(sequences))
+        return [
+            self._tagged(text, reading, [next(outputs)["logits"] for _ in reading.windows], aggregation)
+            for text, reading in zip(texts, readings, strict=True)
+        ]
+
+    def close(self) -> None:
+        self._runner.close()
+
+    def _read(self, text: str) -> _Reading:
+        pieces = self._tokenizer.pieces(text).ordinary()
+        return _Reading(pieces, token_windows(pieces.words, room=self._room) if len(pieces) else [])
+
+    def _sequence(self, pieces: Pieces, window: Window) -> TokenSequence:
+        ids = pieces.ids[window.start : window.end]
+        return TokenSequence(np.concatenate([self._tokenizer.prefix, ids, self._tokenizer.suffix]))
+
+    def _tagged(
+        self, text: str, reading: _Reading, logits: Sequence[Array], aggregation: Aggregation
+    ) -> Tagged:
+        pieces = reading.pieces
+        words = tagged_words(
+            self._scores(len(pieces), reading.windows, logits),
+            pieces.words,
+            pieces.starts,
+            pieces.ends,
+            labels=self._labels,
+            aggregation=aggregation,
+        )
+        return Tagged(
+            entities(text, words),
+            n_tokens=len(pieces) + self._tokenizer.n_special,
+            n_windows=len(reading.windows),
+            unknown_share=pieces.unknown_share,
+        )
+
+    def _scores(self, n: int, windows: Sequence[Window], logits: Sequence[Array]) -> Scores:
+        """(n, k) probabilities: of each token those of the window that owns it."""
+        owned = np.zeros((n, len(self._labels)), dtype=np.float64)
+        shift = len(self._tokenizer.prefix)
+        for window, of_window in zip(windows, logits, strict=True):
+            places = slice(window.owned_start - window.start + shift, window.owned_end - window.start + shift)
+            owned[window.owned_start : window.owned_end] = of_window[places]
+        return softmax(owned)

@@ -1,0 +1,90 @@
+"""The models that read single texts: the tagger, and fine-tuned classifiers by name."""
+
+import logging
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from app.engine.activity import Activity
+from app.engine.description import HeadDescription
+from app.engine.head_files import HeadFiles
+from app.engine.models import load_runner, load_tokenizer
+from app.engine.roles import models_of
+from app.engine.runner import Runner
+from app.engine.sequence_model import SequenceModel
+from app.engine.tagger import Tagger
+from app.errors import ModelUnavailable
+from app.settings import Settings
+
+logger = logging.getLogger(__name__)
+
+M = TypeVar("M", Tagger, SequenceModel)
+
+
+@dataclass(frozen=True, slots=True)
+class TextModels:
+    tagger: Tagger | None = None
+    """None where no model has the role."""
+    sequence: Mapping[str, SequenceModel] = field(default_factory=dict)
+    """By the last part of each one's name or path."""
+
+    @property
+    def descriptions(self) -> Iterator[tuple[str, HeadDescription]]:
+        """(role, model)"""
+        if self.tagger is not None:
+            yield "tagger", self.tagger.description
+        for model in self.sequence.values():
+            yield "sequence", model.description
+
+    @property
+    def fault(self) -> str | None:
+        """Why one of them answers no more; None while all do."""
+        return next((model.fault for model in self._all() if model.fault), None)
+
+    @property
+    def activities(self) -> dict[str, Activity]:
+        """By role; a classifier's has its name in it."""
+        found = {f"sequence {name}": model.activity for name, model in self.sequence.items()}
+        return found if self.tagger is None else {"tagger": self.tagger.activity, **found}
+
+    def close(self) -> None:
+        for model in self._all():
+            model.close()
+
+    def _all(self) -> Iterator[Tagger | SequenceModel]:
+        if self.tagger is not None:
+            yield self.tagger
+        yield from self.sequence.values()
+
+
+def load_text_models(settings: Settings, *, farewell_s: float = 0.0) -> TextModels:
+    """Load all that are set, or ship, each in the runtime that `settings.runtime` asks for.
+
+    Raises:
+        ModelUnavailable: one cannot be loaded or cannot take its role.
+    """
+    taggers = [_load(Tagger, files, settings, farewell_s) for files in models_of("tagger", settings)[:1]]
+    sequence: dict[str, SequenceModel] = {}
+    for files in models_of("sequence", settings):
+        name = short_name(files)
+        if name in sequence:
+            raise ModelUnavailable(
+                f"two classifiers are called {name}: BIFOCAL_SEQUENCE_MODELS must not repeat one"
+            )
+        sequence[name] = _load(SequenceModel, files, settings, farewell_s)
+    return TextModels(taggers[0] if taggers else None, sequence)
+
+
+def short_name(files: HeadFiles) -> str:
+    """What requests call it."""
+    return files.name.rstrip("/").rpartition("/")[2]
+
+
+def _load(kind: type[M], files: HeadFiles, settings: Settings, farewell_s: float) -> M:
+    runner: Runner = load_runner(files, settings, farewell_s=farewell_s)
+    logger.info("model loaded name=%s runtime=%s", files.name, runner.runtime)
+    try:
+        return kind(files, runner, load_tokenizer(files))
+    except ModelUnavailable:
+        runner.close()
+        raise
