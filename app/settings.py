@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import Field, field_validator
+from pydantic import Field, SecretStr, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 PREFIX = "BIFOCAL_"
@@ -32,6 +32,9 @@ class Settings(BaseSettings):
         description="Origins, separated by commas, whose web pages may call the service; * allows all.",
     )
 
+    api_key: SecretStr = Field(
+        SecretStr(""), description="Key that commands send to a running service: `evaluate --url`."
+    )
     rate_limit: float = Field(
         0.0,
         ge=0,

@@ -62,7 +62,9 @@ def open_subject(settings: Settings, request: Request, dataset: Dataset) -> Iter
             raise InvalidInput(
                 "--url asks a running service, --home a store in this process; give one of them"
             )
-        with httpx.Client(base_url=request.url, timeout=TIMEOUT_S) as client:
+        secret = settings.api_key.get_secret_value()
+        headers = {"Authorization": f"Bearer {secret}"} if secret else {}
+        with httpx.Client(base_url=request.url, timeout=TIMEOUT_S, headers=headers) as client:
             yield _served(Service(client), request, dataset)
         return
     with ExitStack() as stack:

@@ -17,6 +17,7 @@ from indexer.evaluation.indexing import Indexed, batches, require_only_the_corpu
 from indexer.evaluation.metrics import DEPTH
 
 TIMEOUT_S = 120.0
+TOO_MUCH = frozenset({httpx.codes.SERVICE_UNAVAILABLE, httpx.codes.TOO_MANY_REQUESTS})
 PATIENCE_S = 60.0
 """How long a service that is overloaded or still loading its model is asked again."""
 POLL_S = 0.1
@@ -133,11 +134,13 @@ class Service:
             if answer.status_code < 300:
                 body: dict[str, Any] = answer.json()
                 return body, 1000 * (time.perf_counter() - began)
-            if answer.status_code != httpx.codes.SERVICE_UNAVAILABLE:
+            if answer.status_code not in TOO_MUCH:
                 raise ServiceRefused(f"{answer.url} answered {answer.status_code}: {_detail(answer)}")
             wait_s = float(answer.headers.get("Retry-After", 1))
             if time.monotonic() + wait_s > until:
-                raise Overloaded(f"{answer.url} answered 503 for {PATIENCE_S:.0f} s: {_detail(answer)}")
+                raise Overloaded(
+                    f"{answer.url} answered {answer.status_code} for {PATIENCE_S:.0f} s: {_detail(answer)}"
+                )
             time.sleep(wait_s)
 
 

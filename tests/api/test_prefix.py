@@ -52,6 +52,18 @@ def test_links_of_the_docs_pages_are_relative_so_any_prefix_works(client: TestCl
     assert '"openapi.json"' in page
 
 
+@pytest.mark.parametrize("path", ["/docs", "/redoc"])
+def test_a_proxy_that_leaves_the_prefix_finds_the_docs_pages_and_all_they_load(
+    tmp_path: Path, path: str
+) -> None:
+    with client_of(settings_in(tmp_path, root_path="/search")) as client:
+        page = client.get(f"/search{path}")
+        assert page.status_code == 200
+        for link in re.findall(r'(?:href|src)="([^"]+)"', page.text):
+            assert client.get(f"/search/{link}").status_code == 200
+        assert client.get("/search/openapi.json").json()["servers"][0]["url"] == "."
+
+
 def test_the_schema_names_its_server_relative_to_itself(client: TestClient) -> None:
     assert client.get("/openapi.json").json()["servers"][0]["url"] == "."
 

@@ -7,10 +7,13 @@ import pytest
 from typer.testing import CliRunner
 
 from app.keys import SECRET, Scope, recognised
+from app.main import create_app
 from app.settings import Settings
 from app.storage.sqlite import SqliteRows
 from indexer.cli.commands import app
 from indexer.cli.serving import require_safe_address
+from tests.api.serving import serving
+from tests.substitutes import WordHashEmbedder
 
 
 @pytest.fixture(autouse=True)
@@ -104,3 +107,29 @@ def test_asking_for_keys_makes_no_store(home: Path) -> None:
     with pytest.raises(SystemExit):
         require_safe_address(Settings(home=home, host="::"))
     assert not home.exists()
+
+
+def test_evaluate_sends_the_key_of_the_setting(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    secret = keys("create", "judge")[0].strip()
+    (tmp_path / "queries.jsonl").write_text('{"_id": "1", "text": "river"}\n')
+    (tmp_path / "qrels.tsv").write_text("1\ta\t1\n")
+    files = ("--queries", str(tmp_path / "queries.jsonl"), "--qrels", str(tmp_path / "qrels.tsv"))
+    application = create_app(Settings(home=home), load=lambda _: WordHashEmbedder())
+    with serving(application) as url:
+        command = ["evaluate", "--collection", "nothing", *files, "--url", url]
+        refused = CliRunner().invoke(app, command)
+        monkeypatch.setenv("BIFOCAL_API_KEY", secret)
+        let_in = CliRunner().invoke(app, command)
+    assert "answered 401: a key is needed" in refused.stderr
+    assert "answered 404: there is no collection 'nothing'" in let_in.stderr
+
+
+def test_the_key_in_the_settings_is_masked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BIFOCAL_API_KEY", "bfc_hidden")
+    for arguments in (["settings"], ["settings", "--json"]):
+        printed = CliRunner().invoke(app, arguments).output
+        assert "BIFOCAL_API_KEY" in printed
+        assert "hidden" not in printed
+    assert "hidden" not in repr(Settings.from_environment())
