@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from app.domain import Collection, Document, Passage
 from app.settings import Settings
+from app.storage.embedded import approximate
 from app.storage.embedded.approximate import RESIDENT_BYTES, MappedVectors
 from app.storage.embedded.dense import DenseIndex
 from app.storage.embedded.masks import DocumentMask
@@ -76,6 +77,12 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Large]:
     large.rows.close()
 
 
+@pytest.fixture(autouse=True)
+def _few_are_scored_exactly(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that lists are probed in a collection small enough for tests."""
+    monkeypatch.setattr(approximate, "EXACT_COUNT", 2_000)
+
+
 @pytest.fixture
 def index(large: Large) -> Iterator[DenseIndex]:
     index = large.open_index()
@@ -120,6 +127,13 @@ def test_any_depth_is_filled_while_there_are_matches(large: Large, index: DenseI
     n_live = (N_DOCUMENTS + 5 - 2) * N_PASSAGES
     found = index.nearest(large.books, "passages", QUERIES[0], depth=depth)
     assert found.keys.size == np.unique(found.keys).size == min(depth, n_live)
+
+
+def test_few_matches_are_found_exactly(large: Large, index: DenseIndex) -> None:
+    keys = [stored.key for stored in large.rows.documents(large.books.key, limit=1000)]
+    for n_documents, is_exact in ((2_000 // N_PASSAGES, True), (2_000 // N_PASSAGES + 10, False)):
+        mask = DocumentMask.of(keys[:n_documents])
+        assert index.nearest(large.books, "passages", QUERIES[0], depth=10, allowed=mask).is_exact is is_exact
 
 
 @pytest.mark.parametrize("share", [0.0, 0.0025, 0.01, 0.1, 0.5, 0.9, 1.0])
