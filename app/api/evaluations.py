@@ -21,6 +21,7 @@ from app.api.schemas.jobs import JobResponse
 from app.api.state import Parts, parts
 from app.domain import Job, JobInput, JobKind, JobState
 from app.errors import InvalidInput, JobNotFound, Overloaded
+from app.services.reranking import needed_reranker
 
 router = APIRouter(
     prefix="/v1/collections/{collection}/evaluations", tags=["evaluations"], route_class=StrictRoute
@@ -91,7 +92,7 @@ ACCEPTED: dict[str, Any] = {
     operation_id="post_evaluation",
     summary="Measure searches on judged queries",
     status_code=202,
-    responses={**responses(404, 413, 415, 507), 202: ACCEPTED},
+    responses={**responses(404, 409, 413, 415, 507), 202: ACCEPTED},
 )
 def post_evaluation(
     request: Request,
@@ -131,7 +132,7 @@ async def uploaded_request(request: Request) -> AsyncIterator[EvaluationRequest]
     operation_id="post_evaluation_files",
     summary="Measure searches on judged queries in files",
     status_code=202,
-    responses={**responses(404, 413, 415, 507), 202: ACCEPTED},
+    responses={**responses(404, 409, 413, 415, 507), 202: ACCEPTED},
     openapi_extra={"requestBody": FILES_BODY},
 )
 def post_evaluation_files(
@@ -202,12 +203,15 @@ def _accepted(service: Parts, name: str, body: EvaluationRequest, request: Reque
     """
     Raises:
         Overloaded: too many wait.
+        ModelNotConfigured: no model reranks.
         CollectionNotFound
     """
     collection = service.rows.collection(name)
     waiting = service.rows.jobs(kind=JobKind.EVALUATION, state=JobState.QUEUED, limit=MAX_WAITING)
     if len(waiting) == MAX_WAITING:
         raise Overloaded(f"{MAX_WAITING} evaluations wait already; try again later", retry_after_s=60)
+    if any(each.rerank for each in body.configurations):
+        needed_reranker(service.reading)
     asked = {"configurations": [each.over(collection) for each in body.configurations]}
     job = service.rows.submit_job(
         collection.key, JobKind.EVALUATION, _inputs(body), request=json.dumps(asked)

@@ -8,7 +8,9 @@ from app.api.schemas.searches import SearchRequest
 from app.errors import BadCursor
 from app.services.paging import MAX_REACH, Place
 
-NOT_RANKING = frozenset({"cursor", "top_k", "passages_per_hit", "facets", "facet_limit"})
+NOT_RANKING = frozenset(
+    {"cursor", "top_k", "passages_per_hit", "facets", "facet_limit", "answers", "budget_ms"}
+)
 """Fields that may differ from page to page."""
 
 

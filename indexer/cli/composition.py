@@ -87,14 +87,21 @@ def open_worker(store: Store, settings: Settings) -> Iterator[Worker]:
             store.index,
             ingestion,
             settings=settings,
-            evaluate=partial(_evaluate, store, embedder),
+            evaluate=partial(_evaluate, store, settings, embedder),
         )
 
 
-def _evaluate(store: Store, embedder: Embedder, claimed: ClaimedJob, **how: Any) -> None:
+def _evaluate(store: Store, settings: Settings, embedder: Embedder, claimed: ClaimedJob, **how: Any) -> None:
     from indexer.evaluation.jobs import process  # noqa: PLC0415  takes 60 MB, and most workers never need it
 
-    process(claimed, rows=store.rows, index=store.index, embedder=embedder, **how)
+    process(
+        claimed,
+        rows=store.rows,
+        index=store.index,
+        embedder=embedder,
+        load_reading=lambda: load_reading_models(settings),
+        **how,
+    )
 
 
 def encoder_files(settings: Settings) -> BiEncoderFiles:

@@ -10,10 +10,10 @@ from indexer.cli.evaluation_results import print_results
 from indexer.cli.evaluation_subject import Request, open_subject, progress
 from indexer.evaluation.asking import Ask, Measured, ask_all
 from indexer.evaluation.comparison import differences
-from indexer.evaluation.configurations import Configuration, configurations
+from indexer.evaluation.configurations import RERANK, Configuration, configurations
 from indexer.evaluation.dataset import Dataset, read_folder, read_judged
 from indexer.evaluation.results import Evaluation
-from indexer.evaluation.tuning import N_TRIALS, Tuning, tune
+from indexer.evaluation.tuning import N_RERANKED_TRIALS, N_TRIALS, Tuning, tune
 from indexer.evaluation.writing import write
 
 
@@ -22,7 +22,7 @@ def evaluate(settings: Settings, request: Request) -> None:
     dataset = _limited(_read(request), request)
     tuning_set = _tuning_set(request, dataset)
     with open_subject(settings, request, dataset) as subject:
-        tuning = None if tuning_set is None else _tune(tuning_set, subject.ask)
+        tuning = None if tuning_set is None else _tune(tuning_set, subject.ask, request)
         if tuning is not None:
             chosen.append(tuning.configuration)
         measured = _ask(dataset, chosen, subject.ask)
@@ -107,9 +107,12 @@ def _limited(dataset: Dataset, request: Request) -> Dataset:
     return dataset if request.limit_queries is None else dataset.first(request.limit_queries)
 
 
-def _tune(dataset: Dataset, ask: Ask) -> Tuning:
-    with progress("tuning", N_TRIALS * len(dataset.queries)) as advance:
-        return tune(dataset, ask, advance=lambda: advance(1))
+def _tune(dataset: Dataset, ask: Ask, request: Request) -> Tuning:
+    """How many documents are reranked is chosen, too, where reranking is one of the modes."""
+    is_reranked = RERANK in request.modes
+    n_trials = N_RERANKED_TRIALS if is_reranked else N_TRIALS
+    with progress("tuning", n_trials * len(dataset.queries)) as advance:
+        return tune(dataset, ask, is_reranked=is_reranked, advance=lambda: advance(1))
 
 
 def _ask(dataset: Dataset, chosen: Sequence[Configuration], ask: Ask) -> list[Measured]:

@@ -13,6 +13,7 @@ import httpx
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
 
 from app.domain import Collection, SearchSettings
+from app.engine.reading_models import ReadingModels, load_reading_models
 from app.errors import InvalidInput
 from app.services.search import Search
 from app.settings import Settings
@@ -21,6 +22,7 @@ from indexer.cli.on_demand import WorkerOnDemand
 from indexer.cli.printing import output
 from indexer.evaluation import local
 from indexer.evaluation.asking import Ask
+from indexer.evaluation.configurations import RERANK, configurations
 from indexer.evaluation.dataset import Dataset, read_corpus
 from indexer.evaluation.indexing import Indexed
 from indexer.evaluation.remote import TIMEOUT_S, Service
@@ -83,9 +85,12 @@ def open_subject(settings: Settings, request: Request, dataset: Dataset) -> Iter
             "n_passages": stats.n_passages,
             "searched": "in the process of the evaluation",
         }
-        search = Search(store.rows, store.index, embedder)
+        reading = load_reading_models(settings) if RERANK in request.modes else ReadingModels()
+        stack.callback(reading.close)
+        local.require_reranker(reading, configurations(request.modes))
+        search = Search(store.rows, store.index, embedder, reading)
         yield Subject(
-            ask=local.asking(search, collection.name),
+            ask=local.asking(search, collection),
             apply=partial(store.rows.set_search_settings, collection.name),
             details=details,
             indexed=indexed,

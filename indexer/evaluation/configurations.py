@@ -8,6 +8,8 @@ from app.domain import Fusion, Mode
 from app.errors import InvalidInput
 
 MODES: tuple[Mode, ...] = get_args(Mode)
+RERANK = "rerank"
+"""Hybrid search whose best hits a cross-encoder ranks anew."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,11 +27,11 @@ class Configuration:
     @property
     def fields(self) -> dict[str, Any]:
         """Of the request body, beside query and top_k."""
-        fields: dict[str, Any] = {"mode": self.mode}
+        fields: dict[str, Any] = {"mode": self.mode, "rerank": self.is_reranked}
         if self.fusion is not None:
             fields["fusion"] = asdict(self.fusion)
-        if self.is_reranked:
-            fields |= {"rerank": True, "candidates": self.candidates}
+        if self.candidates is not None:
+            fields["candidates"] = self.candidates
         return fields
 
 
@@ -38,15 +40,18 @@ def configurations(names: Sequence[str]) -> list[Configuration]:
     Raises:
         InvalidInput: an unknown name, the same one twice, or none.
     """
-    allowed = f"available are {', '.join(MODES)}"
+    allowed = f"available are {', '.join([*MODES, RERANK])}"
     if not names:
         raise InvalidInput(f"no mode was named; {allowed}")
     found: list[Configuration] = []
     for name in names:
-        mode = next((mode for mode in MODES if mode == name), None)
-        if mode is None:
-            raise InvalidInput(f"there is no mode {name!r}; {allowed}")
         if name in [each.name for each in found]:
             raise InvalidInput(f"the mode {name!r} is named twice")
-        found.append(Configuration(name, mode))
+        mode = next((mode for mode in MODES if mode == name), None)
+        if mode is not None:
+            found.append(Configuration(name, mode))
+        elif name == RERANK:
+            found.append(Configuration(name, "hybrid", is_reranked=True))
+        else:
+            raise InvalidInput(f"there is no mode {name!r}; {allowed}")
     return found

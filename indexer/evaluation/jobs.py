@@ -4,10 +4,12 @@ import datetime as dt
 import json
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
 from typing import Any
 
 from app.domain import Collection, Fusion, JobState
 from app.engine.embedder import Embedder
+from app.engine.reading_models import ReadingModels
 from app.services.search import Search
 from app.storage.index import Index
 from app.storage.rows import ClaimedJob, Rows
@@ -16,7 +18,7 @@ from indexer.evaluation.asking import Measured, ask_all
 from indexer.evaluation.comparison import differences
 from indexer.evaluation.configurations import Configuration
 from indexer.evaluation.dataset import Dataset, counting
-from indexer.evaluation.local import asking
+from indexer.evaluation.local import asking, require_reranker
 from indexer.evaluation.metrics import NDCG
 from indexer.evaluation.results import Evaluation, results
 
@@ -34,6 +36,7 @@ def process(
     embedder: Embedder,
     worker: str,
     should_stop: Callable[[], bool],
+    load_reading: Callable[[], ReadingModels] = ReadingModels,
 ) -> None:
     """Ask every query in every configuration and store the result. Begins anew after an interruption.
 
@@ -41,6 +44,7 @@ def process(
         Stopped: `should_stop` said so.
         Conflict: the job was cancelled or taken over.
         FingerprintMismatch: the collection was made by another model.
+        InvalidInput: there is no model that reranks.
     """
     job = claimed.job
     if claimed.attempts > MAX_ATTEMPTS:
@@ -53,8 +57,11 @@ def process(
     progress = _Progress(
         rows, claimed, worker=worker, n_steps=len(chosen) * len(dataset.queries), should_stop=should_stop
     )
-    ask = asking(Search(rows, index, embedder), claimed.collection.name)
-    measured = [ask_all(dataset, each, ask, advance=progress.advance) for each in chosen]
+    is_reranked = any(each.is_reranked for each in chosen)
+    with closing(load_reading() if is_reranked else ReadingModels()) as reading:
+        require_reranker(reading, chosen)
+        ask = asking(Search(rows, index, embedder, reading), claimed.collection)
+        measured = [ask_all(dataset, each, ask, advance=progress.advance) for each in chosen]
     result = _result(dataset, measured, claimed.collection, embedder)
     rows.record_progress(job.id, worker, job.n_inputs)
     rows.finish_job(job.id, worker, JobState.SUCCEEDED, result=result)
@@ -93,7 +100,13 @@ class _Progress:
 
 def _configuration(written: Mapping[str, Any]) -> Configuration:
     fusion = written["fusion"]
-    return Configuration(written["name"], written["mode"], None if fusion is None else Fusion(**fusion))
+    return Configuration(
+        written["name"],
+        written["mode"],
+        None if fusion is None else Fusion(**fusion),
+        is_reranked=written["rerank"],
+        candidates=written["candidates"],
+    )
 
 
 def _dataset(rows: Rows, claimed: ClaimedJob, *, worker: str) -> Dataset:

@@ -1,10 +1,11 @@
 """Evaluation in this process: the corpus through the ordinary jobs, queries through the search service."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
-from app.domain import Collection, Job, JobInput, JobKind, JobState, OutcomeStatus
-from app.errors import JobFailed
+from app.domain import Collection, Job, JobInput, JobKind, JobState, OutcomeStatus, Rerank
+from app.engine.reading_models import ReadingModels
+from app.errors import InvalidInput, JobFailed
 from app.services.search import Search
 from app.storage.rows import Rows
 from indexer.evaluation.asking import Answer, Ask
@@ -48,15 +49,18 @@ def index(
     return indexed
 
 
-def asking(search: Search, collection_name: str) -> Ask:
+def asking(search: Search, collection: Collection) -> Ask:
+    """A configuration that is reranked needs a search with a reranker."""
+
     def ask(query: str, configuration: Configuration) -> Answer:
         result = search.asymmetric(
-            collection_name,
+            collection.name,
             query,
             top_k=DEPTH,
             passages_per_hit=1,
             mode=configuration.mode,
             fusion=configuration.fusion,
+            rerank=_rerank(configuration, collection),
         )
         return Answer(
             document_ids=tuple(hit.document_id for hit in result.hits),
@@ -65,6 +69,20 @@ def asking(search: Search, collection_name: str) -> Ask:
         )
 
     return ask
+
+
+def require_reranker(reading: ReadingModels, chosen: Iterable[Configuration]) -> None:
+    """Raises InvalidInput."""
+    named = next((each.name for each in chosen if each.is_reranked), None)
+    if named is not None and reading.reranker is None:
+        raise InvalidInput(f"{named!r} needs a model that reranks; set BIFOCAL_RERANKER")
+
+
+def _rerank(configuration: Configuration, collection: Collection) -> Rerank | None:
+    if not configuration.is_reranked:
+        return None
+    candidates = configuration.candidates or collection.search.candidates
+    return Rerank() if candidates is None else Rerank(candidates=candidates)
 
 
 def _finished(

@@ -47,8 +47,13 @@ def test_configurations_are_kept_as_they_were_when_asked(client: TestClient) -> 
     client.put("/v1/collections/demo/search-settings", json={"fusion": {"method": "rrf"}})
     fusion = {"method": "convex", "dense_weight": 0.3, "depth": 200}
     assert client.get(location).json()["configurations"] == [
-        {"name": "mine", "mode": "hybrid", "fusion": fusion}
+        {"name": "mine", "mode": "hybrid", "fusion": fusion, "rerank": False, "candidates": None}
     ]
+
+
+def test_reranking_needs_a_model_that_reranks(client: TestClient) -> None:
+    body = {"queries": QUERIES, "configurations": [{"name": "mine", "rerank": True}]}
+    assert_problem(client.post(PATH, json=body), 409, "model-not-configured")
 
 
 def test_queries_without_a_relevant_document_are_left_out_and_named(client: TestClient) -> None:

@@ -10,9 +10,10 @@ import pytest
 from typer.testing import CliRunner
 
 from app.engine.embedder import Embedder
+from app.engine.reading_models import ReadingModels
 from app.errors import InvalidInput
 from app.settings import Settings
-from indexer.cli import composition
+from indexer.cli import composition, evaluation_subject
 from indexer.cli.commands import app
 from indexer.evaluation.asking import Answer, ask_all
 from indexer.evaluation.configurations import Configuration, configurations
@@ -22,6 +23,7 @@ from indexer.evaluation.metrics import NDCG
 from indexer.evaluation.remote import ROUND_TRIP, Service, ServiceRefused
 from tests.api.stand_up import client_of, settings_in, worker_of
 from tests.indexer.judged import CORPUS, QUERIES, write_folder, write_lines
+from tests.reading_substitutes import WordOverlapReader
 from tests.substitutes import WordHashEmbedder
 
 DENSE = Configuration("dense", "dense")
@@ -137,10 +139,10 @@ def test_only_the_first_queries_are_asked_on_request(folder: Path, tmp_path: Pat
         (["--data", "x", "--queries", "y"], "--data brings queries and judgements"),
         (
             ["--data", "x", "--modes", "sparse"],
-            "there is no mode 'sparse'; available are hybrid, dense, lexical",
+            "there is no mode 'sparse'; available are hybrid, dense, lexical, rerank",
         ),
         (["--data", "x", "--modes", "dense,dense"], "the mode 'dense' is named twice"),
-        (["--data", "x", "--modes", ","], "no mode was named; available are hybrid, dense, lexical"),
+        (["--data", "x", "--modes", ","], "no mode was named; available are hybrid, dense, lexical, rerank"),
         (["--data", "nowhere"], "nowhere has no split 'test'; there are none"),
     ],
 )
@@ -214,6 +216,29 @@ def test_the_first_query_is_asked_once_more_before_times_count(folder: Path) -> 
 
 def test_modes_keep_their_order() -> None:
     assert [each.name for each in configurations(["hybrid", "dense"])] == ["hybrid", "dense"]
+
+
+def test_reranking_is_a_mode_where_a_model_reranks(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reader = WordOverlapReader()
+    monkeypatch.setattr(evaluation_subject, "load_reading_models", lambda _: ReadingModels(reader, reader))
+    evaluate("--data", folder, "--modes", "hybrid,rerank", "--output", tmp_path / "report")
+    plain, reranked = results_in(tmp_path / "report")["configurations"]
+    assert (plain["fields"], reranked["fields"]) == (
+        {"mode": "hybrid", "rerank": False},
+        {"mode": "hybrid", "rerank": True},
+    )
+    assert "rerank" in reranked["latency_ms"]
+    assert "rerank" not in plain["latency_ms"]
+
+
+def test_reranking_without_a_model_is_one_line(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(evaluation_subject, "load_reading_models", lambda _: ReadingModels())
+    printed = evaluate("--data", folder, "--modes", "rerank", "--output", tmp_path / "report", exit_code=1)
+    assert "bifocal: 'rerank' needs a model that reranks; set BIFOCAL_RERANKER" in printed
 
 
 def test_tuned_weights_are_chosen_on_one_split_and_judged_on_another(folder: Path, tmp_path: Path) -> None:

@@ -2,31 +2,33 @@
 
 import json
 import threading
-from collections.abc import Callable
-from functools import partial
+from collections.abc import Callable, Mapping
 
 import pytest
 
 from app.domain import Job, JobInput, JobKind, JobState
-from app.errors import Conflict
+from app.engine.reading_models import ReadingModels
+from app.errors import Conflict, InvalidInput
 from app.storage.rows import ClaimedJob
 from indexer.encoding import Stopped
 from indexer.evaluation.jobs import MAX_ATTEMPTS, process
 from indexer.worker import Worker
 from tests.indexer.stand_ins import Bench, wait_until, working
+from tests.reading_substitutes import WordOverlapReader
 from tests.services.library import Library
 
-LEXICAL = {"name": "words", "mode": "lexical", "fusion": None}
+LEXICAL = {"name": "words", "mode": "lexical", "fusion": None, "rerank": False, "candidates": None}
+RERANKED = {**LEXICAL, "name": "reranked", "rerank": True}
 
 
-def submit(library: Library, n_queries: int = 1, **changes: object) -> Job:
+def submit(library: Library, n_queries: int = 1, configuration: Mapping[str, object] = LEXICAL) -> Job:
     library.put({"a": "A castle.", "b": "A river."})
     queries = [{"id": str(i), "text": "castle", "judgements": {"a": 1}} for i in range(n_queries)]
     return library.rows.submit_job(
         library.collection.key,
         JobKind.EVALUATION,
-        [JobInput(i, json.dumps(query | changes).encode()) for i, query in enumerate(queries)],
-        request=json.dumps({"configurations": [LEXICAL]}),
+        [JobInput(i, json.dumps(query).encode()) for i, query in enumerate(queries)],
+        request=json.dumps({"configurations": [configuration]}),
     )
 
 
@@ -36,9 +38,21 @@ def claim(library: Library, *, lease_s: float = 60) -> ClaimedJob:
     return claimed
 
 
-def run(library: Library, claimed: ClaimedJob, should_stop: Callable[[], bool] = lambda: False) -> None:
-    evaluate = partial(process, rows=library.rows, index=library.index, embedder=library.embedder)
-    evaluate(claimed, worker="w", should_stop=should_stop)
+def run(
+    library: Library,
+    claimed: ClaimedJob,
+    should_stop: Callable[[], bool] = lambda: False,
+    load_reading: Callable[[], ReadingModels] = ReadingModels,
+) -> None:
+    process(
+        claimed,
+        rows=library.rows,
+        index=library.index,
+        embedder=library.embedder,
+        worker="w",
+        should_stop=should_stop,
+        load_reading=load_reading,
+    )
 
 
 def test_the_result_is_stored_and_the_job_succeeds(library: Library) -> None:
@@ -49,6 +63,20 @@ def test_the_result_is_stored_and_the_job_succeeds(library: Library) -> None:
     result = json.loads(library.rows.job_report(job.id).result or "")
     assert result["configurations"][0]["metrics"]["MRR@10"]["mean"] == 1.0
     assert result["ndcg_by_query"] == {"words": {"0": 1.0, "1": 1.0, "2": 1.0}}
+
+
+def test_a_reranked_configuration_loads_the_model_and_uses_it(library: Library) -> None:
+    job = submit(library, configuration=RERANKED)
+    reader = WordOverlapReader()
+    run(library, claim(library), load_reading=lambda: ReadingModels(reader, reader))
+    assert library.rows.job(job.id).state is JobState.SUCCEEDED
+    assert reader.n_read > 0
+
+
+def test_reranking_without_a_model_is_refused(library: Library) -> None:
+    submit(library, configuration=RERANKED)
+    with pytest.raises(InvalidInput, match="'reranked' needs a model that reranks"):
+        run(library, claim(library))
 
 
 def test_a_stopped_evaluation_begins_anew(library: Library) -> None:

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from app.api.schemas import RequestBody, ResponseBody
+from app.api.schemas.answers import MAX_CANDIDATES
 from app.api.schemas.collections import FusionSettingsResponse
 from app.api.schemas.jobs import JobResponse
 from app.api.schemas.searches import FusionRequest
@@ -19,6 +20,7 @@ MAX_QUERY_CHARS = 10_000
 MAX_JUDGEMENTS = 10_000
 NAME = "^[A-Za-z0-9][A-Za-z0-9 ._-]{0,62}$"
 GREATEST = 2**31 - 1
+RERANK = "Whether a model that reads query and passage together ranks the best hits anew."
 MODE = "hybrid: by meaning and by words, fused. dense: by meaning alone. lexical: by words alone."
 
 
@@ -46,6 +48,10 @@ class EvaluationConfiguration(RequestBody):
     fusion: FusionRequest | None = Field(
         None, description="For hybrid; the default is that of the collection's search settings."
     )
+    rerank: bool = Field(False, description=RERANK)
+    candidates: int | None = Field(
+        None, ge=1, le=MAX_CANDIDATES, description="Documents that are ranked anew; null as searches have it."
+    )
 
     def over(self, collection: Collection) -> dict[str, Any]:
         """As it is stored: settings that change later do not change the evaluation."""
@@ -53,7 +59,13 @@ class EvaluationConfiguration(RequestBody):
             collection.search.fusion if self.fusion is None else self.fusion.over(collection.search.fusion)
         )
         shown = FusionSettingsResponse.model_validate(fusion).model_dump()
-        return {"name": self.name, "mode": self.mode, "fusion": shown if self.mode == "hybrid" else None}
+        return {
+            "name": self.name,
+            "mode": self.mode,
+            "fusion": shown if self.mode == "hybrid" else None,
+            "rerank": self.rerank,
+            "candidates": self.candidates or collection.search.candidates,
+        }
 
 
 def modes() -> list[EvaluationConfiguration]:
@@ -138,6 +150,8 @@ class ConfigurationResponse(ResponseBody):
     name: str
     mode: Literal["hybrid", "dense", "lexical"] = Field(description=MODE)
     fusion: FusionSettingsResponse | None = Field(description="Null unless hybrid.")
+    rerank: bool = Field(description=RERANK)
+    candidates: int | None = Field(description="Documents that are ranked anew; null as searches have it.")
 
 
 class RequestedResponse(ResponseBody):
