@@ -16,6 +16,7 @@ from indexer.cli.failures import reported
 from indexer.cli.jobs import jobs
 from indexer.cli.keys import keys
 from indexer.cli.models import models
+from indexer.cli.tasks import Task
 
 app = typer.Typer(
     help="Bifocal: self-hosted semantic search. Settings are BIFOCAL_* variables: see `bifocal settings`.",
@@ -176,9 +177,9 @@ def evaluate(
     ] = None,
     queries: Annotated[Path | None, typer.Option(help="Queries for --collection, as JSON lines.")] = None,
     qrels: Annotated[Path | None, typer.Option(help="Judgements for --collection, a table.")] = None,
-    modes: Annotated[str, typer.Option(help="Ways of searching to compare, between commas.")] = (
-        "lexical,dense,hybrid"
-    ),
+    modes: Annotated[
+        str, typer.Option(help="Ways of searching to compare, between commas; rerank is one, too.")
+    ] = ("lexical,dense,hybrid"),
     url: Annotated[str | None, typer.Option(help="Ask the service that runs there.")] = None,
     home: Annotated[
         Path | None,
@@ -196,13 +197,36 @@ def evaluate(
     apply: Annotated[
         bool, typer.Option("--apply", help="Make what --tune has chosen the collection's default.")
     ] = False,
+    task: Annotated[
+        Task | None,
+        typer.Option(
+            help="Judge a model instead of searches, on the file --data: qa (SQuAD's JSON), ner (a token and "
+            "its tag a line) or classification (JSON lines with text and label)."
+        ),
+    ] = None,
+    model: Annotated[
+        str | None, typer.Option(help="Which classifier --task classification judges, of several.")
+    ] = None,
 ) -> None:
     """Measure how well queries find the documents that were judged relevant, and write a report."""
     with reported():
         from app.settings import Settings
         from indexer.cli.evaluating import evaluate as run_evaluation
+        from indexer.cli.evaluating_tasks import evaluate_task, task_request
         from indexer.cli.evaluation_subject import Request
 
+        if task is not None:
+            of_searches = {"collection": collection, "queries": queries, "qrels": qrels, "url": url}
+            request = task_request(
+                task,
+                data=data,
+                output=output,
+                limit=limit_queries,
+                model=model,
+                others={**of_searches, "home": home, "tune": tune, "apply": apply},
+            )
+            evaluate_task(Settings.from_environment(), request)
+            return
         run_evaluation(
             Settings.from_environment(),
             Request(

@@ -44,18 +44,24 @@ def columns(path: Path) -> Iterator[tuple[int, Sequence[str]]]:
         yield number, line.split("\t")
 
 
+def columns_or_blank(path: Path) -> Iterator[tuple[int, Sequence[str]]]:
+    """(line number, values between white space) of each line; no values for a blank one."""
+    for number, line in _lines(path, with_blank=True):
+        yield number, line.split()
+
+
 def refuse(path: Path, line: int, what: str) -> NoReturn:
     raise BadFile(f"{path}, line {line}: {what}")
 
 
-def _lines(path: Path) -> Iterator[tuple[int, str]]:
+def _lines(path: Path, *, with_blank: bool = False) -> Iterator[tuple[int, str]]:
     """Line ends are those of files, not the other separators of Unicode, which texts may contain."""
     number = 0
     try:
         with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
             for number, line in enumerate(file, start=1):
                 text = line.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
-                if text.strip():
+                if with_blank or text.strip():
                     yield number, text
     except UnicodeDecodeError as error:
         refuse(path, number, f"is not UTF-8: {error}")

@@ -57,8 +57,8 @@ def results(evaluation: Evaluation) -> dict[str, Any]:
     dataset = evaluation.dataset
     return {
         "made_at": evaluation.made_at.isoformat(timespec="seconds"),
-        "machine": _machine(),
-        "versions": _versions(),
+        "machine": machine(),
+        "versions": versions(),
         "data_set": {
             "name": dataset.name,
             "split": dataset.split,
@@ -107,7 +107,7 @@ def _indexing(indexed: Indexed | None) -> dict[str, Any] | None:
     return {"seconds": round(indexed.seconds, 3), "documents": {str(k): n for k, n in indexed.counts.items()}}
 
 
-def _machine() -> dict[str, Any]:
+def machine() -> dict[str, Any]:
     return {
         "system": platform.platform(),
         "processor": _processor(),
@@ -126,7 +126,7 @@ def _processor() -> str:
     return platform.processor() or platform.machine()
 
 
-def _versions() -> dict[str, str]:
+def versions() -> dict[str, str]:
     versions = {}
     for package in PACKAGES:
         try:
