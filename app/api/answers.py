@@ -72,6 +72,7 @@ def answer_question(
         top_k=body.top_k,
         candidates=body.candidates,
         budget_ms=body.budget_ms,
+        truncate=body.truncate,
         condition=None if body.filter is None else parse_filter(body.filter),
     )
     return json_response(AnswersResponse.of(result, min_score=body.min_score))
@@ -92,5 +93,7 @@ def answer_from_contexts(
 
     Blank texts are named in `unread`, the others are read. Without any text there is no answer.
     """
-    result = Answering(parts(request).reading).from_contexts(body.question, body.contexts, top_k=body.top_k)
+    result = Answering(parts(request).reading).from_contexts(
+        body.question, body.contexts, top_k=body.top_k, truncate=body.truncate
+    )
     return json_response(ContextsResponse.of(result, min_score=body.min_score))

@@ -3,9 +3,12 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from app.engine.activity import Activity
 from app.engine.pairs import PairEncoder, PairInputs, Question, TitledText
 from app.engine.runner import Outputs, Runner
+from app.errors import BadVector
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +44,12 @@ class PairRunner:
         max_windows: int | None,
         deadline: float | None,
     ) -> list[PairOutputs | None]:
-        """Outputs of all windows of each passage, the first passages first; None for what was late."""
+        """Outputs of all windows of each passage, the first passages first; None for what was late.
+
+        Raises:
+            Overloaded: too many others use the model.
+            BadVector: the model gave numbers that are not finite.
+        """
         pairs = [self._encoder.inputs(question, passage, max_windows=max_windows) for passage in passages]
         sequences = [one.sequence for pair in pairs for one in pair.inputs]
         if deadline is None:
@@ -64,7 +72,9 @@ class PairRunner:
 
 def _of_pairs(pairs: Sequence[PairInputs], outputs: Sequence[Outputs | None]) -> Iterator[PairOutputs | None]:
     start = 0
-    for pair in pairs:
+    for at, pair in enumerate(pairs):
         own = [found for found in outputs[start : start + len(pair.inputs)] if found is not None]
+        if not all(np.isfinite(array).all() for found in own for array in found.values()):
+            raise BadVector(f"the model gave numbers for passage {at} that are not finite")
         yield PairOutputs(pair, own) if len(own) == len(pair.inputs) else None
         start += len(pair.inputs)

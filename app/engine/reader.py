@@ -39,6 +39,9 @@ class Reader(Protocol):
     def fault(self) -> str | None:
         """As `Embedder.fault`."""
 
+    def question(self, text: str) -> Question:
+        """What of a question it would read. Raises BlankText."""
+
     def read(
         self,
         question: str,

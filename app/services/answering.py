@@ -14,7 +14,7 @@ from app.engine.pairs import Question, TitledText
 from app.engine.probability import sigmoid
 from app.engine.reader import Reader, Readings
 from app.engine.reading_models import ReadingModels
-from app.errors import BlankText
+from app.errors import BlankText, TextTooLong
 from app.filters import Filter
 from app.services.answers import AnswerResult, FoundAnswer
 from app.services.pages import on_its_page
@@ -53,6 +53,7 @@ class Answering:
         top_k: int = 3,
         candidates: int = 20,
         budget_ms: float | None = None,
+        truncate: bool = True,
         condition: Filter | None = None,
     ) -> AnswerResult:
         """Answers out of the passages that hybrid search finds, several of a document if they are better.
@@ -60,14 +61,16 @@ class Answering:
         Raises:
             CollectionNotFound, FingerprintMismatch, Overloaded.
             BlankText: the question is.
+            TextTooLong: `truncate` is False and the question exceeds the limit of the encoder or the reader.
         """
         began = time.monotonic()
-        _check(question)
+        self._check(question, truncate=truncate)
         found = search.asymmetric(
             collection_name,
             question,
             top_k=candidates,
             passages_per_hit=candidates,
+            truncate=truncate,
             condition=condition,
         )
         timer = Timer(found.timings_ms)
@@ -86,14 +89,17 @@ class Answering:
             ),
         )
 
-    def from_contexts(self, question: str, contexts: Sequence[str], *, top_k: int = 3) -> AnswerResult:
+    def from_contexts(
+        self, question: str, contexts: Sequence[str], *, top_k: int = 3, truncate: bool = True
+    ) -> AnswerResult:
         """Answers out of given texts. Blank ones are told apart and not read.
 
         Raises:
             BlankText: the question is.
+            TextTooLong: `truncate` is False and the question exceeds the reader's limit.
             Overloaded.
         """
-        _check(question)
+        self._check(question, truncate=truncate)
         timer = Timer()
         places = [i for i, context in enumerate(contexts) if not is_blank(context)]
         passages = [
@@ -102,6 +108,19 @@ class Answering:
         result = self._read(question, passages, top_k=top_k, deadline=None, timer=timer, contexts=places)
         blank = tuple(i for i, context in enumerate(contexts) if is_blank(context))
         return dataclasses.replace(result, unread_contexts=blank)
+
+    def _check(self, question: str, *, truncate: bool) -> None:
+        if is_blank(question):
+            raise BlankText("is blank: it needs at least one visible character", where=("question",))
+        asked = self._reader.question(question)
+        if asked.is_truncated and not truncate:
+            raise TextTooLong(
+                f"has {asked.n_tokens} tokens, the reader takes {asked.max_tokens}; "
+                "shorten it or allow truncation",
+                n_tokens=asked.n_tokens,
+                max_tokens=asked.max_tokens,
+                where=("question",),
+            )
 
     def _read(
         self,
@@ -164,11 +183,6 @@ def normalised(answer: str) -> str:
     folded = unicodedata.normalize("NFKC", answer).casefold()
     words = "".join(c if unicodedata.category(c)[0] in "LMN" else " " for c in folded)
     return " ".join(ARTICLES.sub(" ", words).split()) or folded
-
-
-def _check(question: str) -> None:
-    if is_blank(question):
-        raise BlankText("is blank: it needs at least one visible character", where=("question",))
 
 
 def _texts(passages: Found) -> list[TitledText]:

@@ -90,6 +90,20 @@ def test_a_blank_question_is_422(reading_client: TestClient) -> None:
         assert problem["errors"][0]["location"] == ["body", "question"]
 
 
+def test_a_question_beyond_the_limit_is_cut_or_refused(reading_client: TestClient) -> None:
+    question = "bridge river " * 10
+    for path, more in ((ANSWER, {}), (CONTEXTS, {"contexts": ["The bridge."]})):
+        cut = reading_client.post(path, json={"question": question, **more})
+        assert cut.json()["question"] == {
+            "n_tokens": 20,
+            "max_tokens": MAX_QUESTION_TOKENS,
+            "truncated": True,
+        }
+        refused = reading_client.post(path, json={"question": question, "truncate": False, **more})
+        problem = assert_problem(refused, 422, "text-too-long")
+        assert (problem["n_tokens"], problem["max_tokens"]) == (20, MAX_QUESTION_TOKENS)
+
+
 def test_contexts_that_are_too_long_together_are_422(reading_client: TestClient) -> None:
     answer = reading_client.post(CONTEXTS, json={"question": "x", "contexts": ["a" * 150_000] * 2})
     problem = assert_problem(answer, 422, "invalid-request")

@@ -1,6 +1,9 @@
 """Models with heads: found, compiled and run like the original, in both runtimes."""
 
 import dataclasses
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +24,20 @@ from tests.engine.tiny_trained import (
     write_tiny_joint_model,
     write_tiny_published,
 )
+from tests.project.repository import ROOT
+
+READ = """
+import sys
+from app.engine.pairs import TitledText
+from app.engine.reading_models import load_reading_models
+from app.settings import Settings
+models = load_reading_models(Settings.from_environment())
+passages = [TitledText("A river runs.", "Rivers")] * 3
+assert len(models.reranker.rerank("who", passages).logits) == 3
+assert all(reading.spans for reading in models.reader.read("who", passages).passages)
+models.close()
+print(*sorted(name for name, module in sys.modules.items() if module is not None))
+"""
 
 
 @pytest.fixture(scope="module")
@@ -125,6 +142,26 @@ def test_a_part_may_be_left_in_full_precision(prepared: Settings) -> None:
     assert manifest["full_precision"] == [".*spans.*"]
     other = dataclasses.replace(files, calibration={})
     assert compiled_folder(prepared.cache, other) != compiled_folder(prepared.cache, files)
+
+
+def test_reading_with_compiled_models_imports_no_torch(prepared: Settings) -> None:
+    environment = {
+        "BIFOCAL_CACHE": str(prepared.cache),
+        "BIFOCAL_MODELS": str(prepared.models),
+        "BIFOCAL_READER": prepared.reader,
+        "BIFOCAL_RUNTIME": "openvino",
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", READ],
+        cwd=ROOT,
+        env={**os.environ, **environment},
+        capture_output=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    imported = {name.partition(".")[0] for name in done.stdout.decode().split()}
+    assert "openvino" in imported
+    assert not imported & {"torch", "transformers", "sentence_transformers", "nncf", "openvino_telemetry"}
 
 
 def test_one_missing_head_makes_the_whole_unprepared(prepared: Settings, model_cache: Path) -> None:

@@ -8,12 +8,18 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from numpy.typing import NDArray
 from sentence_transformers import CrossEncoder as ReferenceCrossEncoder
 from transformers import AutoModelForQuestionAnswering, AutoTokenizer
 
-from app.engine.pairs import TitledText
+from app.engine.models import load_tokenizer
+from app.engine.pair_runner import PairRunner
+from app.engine.pairs import PairEncoder, TitledText
 from app.engine.reading_models import ReadingModels, load_reading_models
-from app.errors import ModelUnavailable
+from app.engine.roles import models_of
+from app.engine.runner import Runner
+from app.engine.span_reader import SpanReader
+from app.errors import BadVector, ModelUnavailable
 from app.settings import Settings
 from indexer.calibration import calibration_pairs
 from tests.engine.tiny_trained import write_tiny_joint_model, write_tiny_published
@@ -229,6 +235,32 @@ def test_a_passage_is_read_alike_alone_and_among_others(joint: ReadingModels) ->
         assert expected is not None
         assert alone.relevance == pytest.approx(expected.relevance, abs=TOLERANCE)
         assert [(s.start, s.end) for s in alone.spans] == [(s.start, s.end) for s in expected.spans]
+
+
+class DivergedNetwork:
+    runtime = "diverged"
+    n_lanes = 1
+
+    def forward(self, *inputs: NDArray[np.int64]) -> Sequence[NDArray[np.float32]]:
+        logits = np.zeros(inputs[0].shape, np.float32)
+        logits[-1, 1] = np.nan
+        return [np.zeros(len(logits), np.float32), logits, logits]
+
+
+def test_numbers_that_are_not_finite_are_refused_with_their_passage(
+    packaged_folder: Path, tmp_path: Path
+) -> None:
+    write_tiny_joint_model(tmp_path / "models", tokenizer_from=packaged_folder)
+    (files,) = models_of("reader", Settings(models=tmp_path / "models"))
+    runner = Runner(
+        DivergedNetwork(), files.outputs, pad_id=0, max_tokens=96, has_segments=True, settings=Settings()
+    )
+    reader = SpanReader(files, PairRunner(runner, PairEncoder(load_tokenizer(files), max_tokens=96)))
+    try:
+        with pytest.raises(BadVector, match="for passage 1 that are not finite"):
+            reader.read("who", [TitledText("A river."), TitledText("A bridge.")])
+    finally:
+        reader.close()
 
 
 def test_without_any_model_the_roles_are_empty() -> None:

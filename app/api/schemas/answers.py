@@ -23,6 +23,13 @@ LIKELY = 0.5
 QuestionText = Annotated[
     str, Field(max_length=MAX_QUESTION_CHARS, description="A question in plain words. Never parsed.")
 ]
+Truncate = Annotated[
+    bool,
+    Field(
+        description="Whether a question beyond the reader's limit is cut at its end (and reported as "
+        "`truncated`); if not, it is refused with 422."
+    ),
+]
 TopAnswers = Annotated[int, Field(ge=1, le=MAX_ANSWERS, description="Most answers to return.")]
 MinScore = Annotated[
     float, Field(ge=0, le=1, description="Answers that are less probable than this are left out.")
@@ -43,6 +50,7 @@ class AnswerRequest(RequestBody):
         "Null: no limit.",
     )
     min_score: MinScore = 0.0
+    truncate: Truncate = True
     filter: FilterJson | None = None
 
 
@@ -54,6 +62,7 @@ class ContextsRequest(RequestBody):
     )
     top_k: TopAnswers = 3
     min_score: MinScore = 0.0
+    truncate: Truncate = True
 
     @model_validator(mode="after")
     def _not_too_long(self) -> Self:
