@@ -8,7 +8,15 @@ import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, generate_latest
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    ProcessCollector,
+    disable_created_metrics,
+    generate_latest,
+)
 from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
 from prometheus_client.registry import Collector
 
@@ -29,6 +37,7 @@ class Metrics:
     """
 
     def __init__(self) -> None:
+        disable_created_metrics()  # a second series for each, which Prometheus does not use
         folder = os.environ.get(MULTIPROCESS_FOLDER)
         self._registry = CollectorRegistry()
         if folder is None:

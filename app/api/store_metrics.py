@@ -11,6 +11,8 @@ from prometheus_client.registry import Collector
 from app import __version__
 from app.api.state import Parts
 from app.domain import Collection, CollectionStats, JobState, View
+from app.engine.description import HeadDescription
+from app.engine.embedder import EmbedderDescription
 from app.errors import BifocalError, NotFound
 from app.storage.index import IndexStats
 
@@ -40,12 +42,15 @@ class StoreCollector(Collector):
     def _models(self) -> Iterator[Metric]:
         """Those that are loaded."""
         family = InfoMetricFamily("bifocal_model", "A model that is loaded.", labels=["role"])
+        found: list[tuple[str, EmbedderDescription | HeadDescription]] = []
         with suppress(BifocalError):
-            model = self._service.embedder.description
-            family.add_metric(["embedder"], {"name": model.name, "runtime": model.runtime})
+            found.append(("embedder", self._service.embedder.description))
         with suppress(BifocalError):
-            for role, described in self._service.reading.descriptions:
-                family.add_metric([role], {"name": described.name, "runtime": described.runtime})
+            found += self._service.reading.descriptions
+        with suppress(BifocalError):
+            found += self._service.texts.descriptions
+        for role, model in found:
+            family.add_metric([role], {"name": model.name, "runtime": model.runtime})
         yield family
 
     def _jobs(self) -> Iterator[Metric]:

@@ -195,3 +195,10 @@ def test_the_dashboard_asks_for_metrics_that_exist(client: TestClient) -> None:
     }
     assert len(panels) >= 12
     assert asked <= exposed, asked - exposed
+
+
+def test_the_documents_name_every_metric(client: TestClient) -> None:
+    exposed = re.findall(r"^# TYPE (bifocal_\w+)", client.get("/metrics").text, re.MULTILINE)
+    page = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
+    assert len(exposed) > 20
+    assert [name for name in exposed if f"`{name}" not in page] == []
