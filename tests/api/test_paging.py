@@ -1,11 +1,13 @@
 """Cursors of both searches."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 from starlette.testclient import TestClient
 
-from tests.api.stand_up import assert_problem
+from tests.api.stand_up import assert_problem, client_of, fill, settings_in, worker_of
+from tests.reading_substitutes import overlap_models
 
 ASYMMETRIC = "/v1/collections/demo/search/asymmetric"
 SYMMETRIC = "/v1/collections/demo/search/symmetric"
@@ -77,3 +79,20 @@ def test_a_change_among_the_pages_before_says_to_start_again(client: TestClient)
     client.put("/v1/collections/demo/documents/best", json={"text": "River valley."})
     problem = assert_problem(client.post(ASYMMETRIC, json=body), 409, "ranking-changed")
     assert "search again without a cursor" in problem["detail"]
+
+
+def test_pages_of_a_reranked_search_are_one_ranking(tmp_path: Path) -> None:
+    settings = settings_in(tmp_path)
+    with worker_of(settings), client_of(settings, reading=overlap_models()) as client:
+        fill(client)
+        body: dict[str, Any] = {"query": "river valley", "candidates": 2}
+        whole = client.post(ASYMMETRIC, json=body).json()
+        assert whole["reranking"]["n_reranked"] == 2
+        shown: list[str] = []
+        cursor: str | None = None
+        for _ in range(3):
+            page = client.post(ASYMMETRIC, json={**body, "top_k": 1, "cursor": cursor}).json()
+            shown += [hit["document_id"] for hit in page["hits"]]
+            cursor = page["next_cursor"]
+    assert cursor is None
+    assert shown == [hit["document_id"] for hit in whole["hits"]]
