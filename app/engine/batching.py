@@ -38,6 +38,8 @@ class _Call(Generic[S, R]):
 
     sequences: Sequence[S]
     is_interactive: bool
+    is_alone: bool = False
+    """Whether to compute it apart from others, because a deadline waits for it."""
     results: Future[Sequence[R]] = field(default_factory=Future)
 
 
@@ -156,7 +158,7 @@ class BatchingOwner(Generic[S, R]):
         with self._turn():
             batches = cut_batches_in_order(lengths, max_batch_tokens=self._max_batch_tokens // 4)
             running: deque[tuple[list[int], Future[Sequence[R]]]] = deque()
-            for rows, part in self._one_after_another(sequences, batches, running):
+            for rows, part in self._one_after_another(sequences, batches, running, are_alone=True):
                 try:
                     found = part.result(max(0.0, deadline - time.monotonic()))
                 except TimeoutError:
@@ -195,11 +197,13 @@ class BatchingOwner(Generic[S, R]):
         sequences: Sequence[S],
         batches: Iterable[list[int]],
         running: deque[tuple[list[int], Future[Sequence[R]]]] | None = None,
+        *,
+        are_alone: bool = False,
     ) -> Iterator[tuple[list[int], Future[Sequence[R]]]]:
         """All lanes compute a batch while one more waits, so that none idles in between."""
         running = deque() if running is None else running
         for rows in batches:
-            running.append((rows, self._enqueue_bulk([sequences[i] for i in rows])))
+            running.append((rows, self._enqueue_bulk([sequences[i] for i in rows], is_alone=are_alone)))
             if len(running) > len(self._lanes):
                 yield running.popleft()
         while running:
@@ -219,8 +223,8 @@ class BatchingOwner(Generic[S, R]):
             self._changed.notify(len(calls))
         return [call.results for call in calls]
 
-    def _enqueue_bulk(self, sequences: Sequence[S]) -> Future[Sequence[R]]:
-        call: _Call[S, R] = _Call(sequences, is_interactive=False)
+    def _enqueue_bulk(self, sequences: Sequence[S], *, is_alone: bool) -> Future[Sequence[R]]:
+        call: _Call[S, R] = _Call(sequences, is_interactive=False, is_alone=is_alone)
         with self._changed:
             self._refuse_if_ended()
             self._waiting.append(call)
@@ -278,7 +282,8 @@ class BatchingOwner(Generic[S, R]):
             n_tokens = 0
             while self._waiting:
                 n_tokens += sum(padded_length(len(s)) for s in self._waiting[0].sequences)
-                if calls and (self._n_idle or n_tokens > self._max_batch_tokens):
+                is_alone = bool(calls) and (calls[0].is_alone or self._waiting[0].is_alone)
+                if calls and (is_alone or self._n_idle or n_tokens > self._max_batch_tokens):
                     break
                 call = self._waiting.popleft()
                 self._n_waiting -= len(call.sequences) if call.is_interactive else 0
