@@ -12,6 +12,7 @@ from app.errors import (
     BifocalError,
     Conflict,
     FingerprintMismatch,
+    InvalidInput,
     ModelUnavailable,
     NotFound,
     Overloaded,
@@ -107,7 +108,7 @@ class JobLoop:
         except Stopped:
             self._rows.release_job(job.id, self._worker)
             logger.info("job given back unfinished job=%s", job.id)
-        except FingerprintMismatch as error:
+        except (FingerprintMismatch, InvalidInput) as error:
             self._fail(claimed, str(error))
         except (Conflict, NotFound) as error:
             logger.info("job left job=%s: %s", job.id, error)

@@ -23,9 +23,7 @@ from app.domain import Job, JobInput, JobKind, JobState
 from app.errors import InvalidInput, JobNotFound, Overloaded
 from app.services.reranking import needed_reranker
 
-router = APIRouter(
-    prefix="/v1/collections/{collection}/evaluations", tags=["evaluations"], route_class=StrictRoute
-)
+router = APIRouter(prefix="/v1/collections/{collection}", tags=["evaluations"], route_class=StrictRoute)
 
 MAX_WAITING = 10
 """Evaluations that nobody has begun; each may take minutes."""
@@ -88,7 +86,7 @@ ACCEPTED: dict[str, Any] = {
 
 
 @router.post(
-    "",
+    "/evaluations",
     operation_id="post_evaluation",
     summary="Measure searches on judged queries",
     status_code=202,
@@ -128,7 +126,7 @@ async def uploaded_request(request: Request) -> AsyncIterator[EvaluationRequest]
 
 
 @router.post(
-    "/files",
+    "/evaluation-files",
     operation_id="post_evaluation_files",
     summary="Measure searches on judged queries in files",
     status_code=202,
@@ -146,7 +144,7 @@ def post_evaluation_files(
 
 
 @router.get(
-    "",
+    "/evaluations",
     operation_id="list_evaluations",
     summary="List evaluations",
     response_description="A page of evaluations.",
@@ -170,7 +168,7 @@ def list_evaluations(
 
 
 @router.get(
-    "/{evaluation_id}",
+    "/evaluations/{evaluation_id}",
     operation_id="get_evaluation",
     summary="Show an evaluation",
     response_description="The evaluation.",
@@ -184,7 +182,7 @@ def get_evaluation(request: Request, name: CollectionName, evaluation_id: Evalua
 
 
 @router.delete(
-    "/{evaluation_id}",
+    "/evaluations/{evaluation_id}",
     operation_id="delete_evaluation",
     summary="Cancel or delete an evaluation",
     response_description="Deleted.",

@@ -82,7 +82,7 @@ ATTENTION_EXAMPLES: dict[str, Any] = {
     summary="Show what a model reads of texts",
     response_description="Pieces of each text.",
     response_model=TokenizeResponse,
-    responses=responses(413, 415),
+    responses=responses(409, 413, 415),
 )
 def tokenize(
     request: Request, body: Annotated[TokenizeRequest, Body(openapi_examples=TOKENIZE_EXAMPLES)]

@@ -10,6 +10,7 @@ from tests.api.stand_up import assert_problem
 from tests.indexer.stand_ins import wait_until
 
 PATH = "/v1/collections/demo/evaluations"
+FILES = "/v1/collections/demo/evaluation-files"
 QUERIES: list[dict[str, Any]] = [
     {"id": "1", "text": "river valley", "judgements": {"a/b": 2, "castle": 0}},
     {"id": "2", "text": "castle mountain", "judgements": {"castle": 1}},
@@ -71,7 +72,7 @@ def test_queries_and_judgements_may_be_files(client: TestClient) -> None:
         "qrels": ("test.tsv", "query-id\tcorpus-id\tscore\n1\ta/b\t2\n2\tcastle\t1\n"),
     }
     chosen = json.dumps([{"name": "by words", "mode": "lexical"}])
-    accepted = client.post(f"{PATH}/files", files=files, data={"configurations": chosen})
+    accepted = client.post(FILES, files=files, data={"configurations": chosen})
     assert accepted.status_code == 202, accepted.text
     shown = finished(client, accepted.headers["location"])
     assert shown["n_queries"] == 2
@@ -97,7 +98,7 @@ def test_a_file_that_cannot_be_read_is_refused_with_its_line(
         "qrels": ("r", "1\ta/b\t2"),
         part: ("broken", content),
     }
-    problem = assert_problem(client.post(f"{PATH}/files", files=files), 422, "bad-file")
+    problem = assert_problem(client.post(FILES, files=files), 422, "bad-file")
     assert problem["detail"].startswith(f"{part}: {message}")
 
 
@@ -112,7 +113,7 @@ def test_a_file_that_cannot_be_read_is_refused_with_its_line(
 def test_parts_are_as_they_should_be(
     client: TestClient, files: dict[str, Any], data: dict[str, str], message: str
 ) -> None:
-    answer = client.post(f"{PATH}/files", files=files, data=data)
+    answer = client.post(FILES, files=files, data=data)
     assert assert_problem(answer, 422, "invalid-request")["detail"].startswith(message)
 
 
