@@ -1,5 +1,7 @@
 """Tagger and fine-tuned classifiers, compared with transformers' pipelines on tiny models in float32."""
 
+import json
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,6 +17,7 @@ from app.errors import ModelUnavailable, TextTooLong
 from app.services.fine_tuned import classify_with
 from app.settings import Settings
 from tests.engine.tiny_trained import MAX_TOKENS, write_tiny_published, write_tiny_trained
+from tests.project.repository import ROOT
 
 TEXTS = [
     "Angela Merkel met Emmanuel Macron in Strasbourg on Tuesday.",
@@ -65,6 +68,47 @@ def loaded(**fields: Any) -> Iterator[TextModels]:
 def tagging(tagger_folder: Path) -> Iterator[TextModels]:
     with loaded(tagger=str(tagger_folder)) as models:
         yield models
+
+
+@pytest.fixture(scope="module")
+def real_texts() -> dict[str, list[str]]:
+    """200 sentences of CoNLL-2003, words joined by blanks, and 200 of SST-2."""
+    data = Path(os.environ.get("BIFOCAL_DATA", ROOT.parent / "shared" / "data"))
+    conll, sst2 = data / "ner/conll2003/valid.conll", data / "classification/sst2-sentences/dev.jsonl"
+    if not (conll.exists() and sst2.exists()):
+        pytest.skip(f"needs {conll} and {sst2}")
+    sentences = [each.splitlines() for each in conll.read_text(encoding="utf-8").split("\n\n")[:200]]
+    reviews = sst2.read_text(encoding="utf-8").splitlines()[:200]
+    return {
+        "entities": [" ".join(line.split("\t")[0] for line in sentence) for sentence in sentences],
+        "texts": [json.loads(review)["text"] for review in reviews],
+    }
+
+
+def test_entities_of_real_sentences_are_those_of_the_pipeline(
+    tagging: TextModels, tagger_folder: Path, real_texts: dict[str, list[str]]
+) -> None:
+    assert tagging.tagger is not None
+    reference: Any = pipeline("token-classification", model=str(tagger_folder), aggregation_strategy="first")
+    texts = [text for text in real_texts["entities"] if len(text.split()) < MAX_TOKENS // 3]
+    assert len(texts) > 150
+    for text, tagged in zip(texts, tagging.tagger.tag(texts), strict=True):
+        expected = [(each["entity_group"], each["start"], each["end"]) for each in reference(text)]
+        assert [(each.entity_group, each.start, each.end) for each in tagged.entities] == expected
+
+
+def test_scores_of_real_texts_are_those_of_the_pipeline(
+    sequence_folder: Callable[..., Path], packaged_folder: Path, real_texts: dict[str, list[str]]
+) -> None:
+    folder = sequence_folder("review", packaged_folder, num_labels=3)
+    reference: Any = pipeline("text-classification", model=str(folder), top_k=None)
+    with loaded(sequence_models=(str(folder),)) as models:
+        found = classify_with(models.sequence["review"], real_texts["texts"], top_k=10, truncate=True)
+    for result, expected in zip(
+        found.results, reference(real_texts["texts"], truncation=True, max_length=MAX_TOKENS), strict=True
+    ):
+        scores = {each["label"]: each["score"] for each in expected}
+        assert {each.label: each.score for each in result.labels} == pytest.approx(scores, abs=1e-4)
 
 
 @pytest.mark.parametrize("aggregation", ["first", "average", "max"])
