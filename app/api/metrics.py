@@ -37,7 +37,8 @@ class Metrics:
     """
 
     def __init__(self) -> None:
-        disable_created_metrics()  # a second series for each, which Prometheus does not use
+        # A second series for each, which Prometheus does not use.
+        disable_created_metrics()  # type: ignore[no-untyped-call]
         folder = os.environ.get(MULTIPROCESS_FOLDER)
         self._registry = CollectorRegistry()
         if folder is None:

@@ -11,6 +11,7 @@ from functools import partial
 from app.errors import ModelUnavailable
 from app.settings import Settings
 from indexer.cli import demo
+from indexer.cli.composition import open_rows
 from indexer.cli.failures import FAILED
 from indexer.cli.preparing import prepare_if_needed
 from indexer.cli.printing import output
@@ -37,7 +38,7 @@ def up(*, host: str | None, port: int | None, with_demo: bool) -> int:
         stop=stop,
         say=partial(console.print, markup=False, soft_wrap=True),
         is_ready=lambda: answers(settings) and demo.is_done(settings, job_ids),
-        ready=announcement(base_url(settings), with_demo=with_demo),
+        ready=announcement(base_url(settings), with_demo=with_demo, needs_key=needs_key(settings)),
     )  # fmt: skip
     return 0 if is_well else FAILED
 
@@ -54,7 +55,12 @@ def _prepare(settings: Settings) -> None:
         output().print(f"The model runs uncompiled: {error}", markup=False, soft_wrap=True)
 
 
-def announcement(url: str, *, with_demo: bool) -> str:
+def needs_key(settings: Settings) -> bool:
+    with open_rows(settings) as rows:
+        return bool(rows.api_keys())
+
+
+def announcement(url: str, *, with_demo: bool, needs_key: bool = False) -> str:
     lines = [
         "",
         "Bifocal is ready; Ctrl-C stops it.",
@@ -66,11 +72,12 @@ def announcement(url: str, *, with_demo: bool) -> str:
     ]
     if with_demo:
         body = json.dumps({"query": demo.QUERY, "top_k": 3})
+        key = ' -H "Authorization: Bearer $KEY"' if needs_key else ""
         lines += [
-            "Ask it something:",
+            f"Ask it something{', with the secret of your key in KEY' if needs_key else ''}:",
             "",
             f"  curl -s {url}/v1/collections/{demo.COLLECTION}/search/asymmetric"
-            f" -H 'content-type: application/json' -d '{body}'",
+            f" -H 'content-type: application/json'{key} -d '{body}'",
             "",
         ]
     return "\n".join(lines)

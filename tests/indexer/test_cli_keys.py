@@ -12,6 +12,7 @@ from app.settings import Settings
 from app.storage.sqlite import SqliteRows
 from indexer.cli.commands import app
 from indexer.cli.serving import require_safe_address
+from indexer.cli.upping import announcement, needs_key
 from tests.api.serving import serving
 from tests.substitutes import WordHashEmbedder
 
@@ -124,6 +125,15 @@ def test_evaluate_sends_the_key_of_the_setting(
         let_in = CliRunner().invoke(app, command)
     assert "answered 401: a key is needed" in refused.stderr
     assert "answered 404: there is no collection 'nothing'" in let_in.stderr
+
+
+def test_what_up_says_to_ask_has_a_key_where_one_is_needed(home: Path) -> None:
+    assert not needs_key(Settings(home=home))
+    keys("create", "me")
+    assert needs_key(Settings(home=home))
+    line = announcement("http://h", with_demo=True, needs_key=True)
+    assert '-H "Authorization: Bearer $KEY"' in line
+    assert "Authorization" not in announcement("http://h", with_demo=True)
 
 
 def test_the_key_in_the_settings_is_masked(monkeypatch: pytest.MonkeyPatch) -> None:
