@@ -14,7 +14,7 @@ export HF_HUB_OFFLINE := 1
 export PYTHONUNBUFFERED := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test check lint types layers container openapi tables lock audit image-steps format clean
+.PHONY: help install run models test check lint types layers container openapi tables lock audit image-steps format clean
 .DELETE_ON_ERROR:
 
 help: ## list the targets
@@ -38,7 +38,7 @@ $(VENV)/install.stamp: $(VENV)/python.stamp pyproject.toml
 	@echo "Installing $(TORCH)$(if $(TORCH_INDEX), from $(TORCH_INDEX)); this takes a few minutes the first time"
 	@$(PIP) install $(if $(TORCH_INDEX),--index-url $(TORCH_INDEX)) $(TORCH)
 	@echo "Installing Bifocal and its dependencies"
-	@PYTHONWARNINGS=ignore $(PIP) install --editable '.[models]'
+	@PYTHONWARNINGS=ignore $(PIP) install --editable '.[models,training]'
 	@touch $@
 
 $(VENV)/dev.stamp: $(VENV)/install.stamp pyproject.toml
@@ -52,6 +52,13 @@ install: $(VENV)/install.stamp ## create .venv and install the project with the 
 
 run: $(VENV)/install.stamp ## prepare the models, index the demo corpus, start service and worker
 	@$(BIN)/bifocal up --demo --host $(HOST) --port $(PORT)
+
+# Training -------------------------------------------------------------------------------------
+
+MODELS := $(basename $(notdir $(wildcard indexer/training/recipes/*.yaml)))
+
+models: $(VENV)/install.stamp ## train the models that ship again, into models/ (hours; needs the data sets)
+	@for name in $(MODELS); do $(BIN)/bifocal train --recipe $$name --resume || exit 1; done
 
 # Checking -------------------------------------------------------------------------------------
 

@@ -103,7 +103,7 @@ def find_borders(text: str, tokens: Tokens, *, page_starts: tuple[int, ...] = ()
     starts: dict[int, Positions] = {  # by level; a later one counts where several are the same place
         TOKEN: tokens.starts.astype(np.int64),
         LINE: np.concatenate([visible[newlines_between == 1], _inner(page_starts, len(text))]),
-        SENTENCE: _sentence_starts(text),
+        SENTENCE: sentence_starts(text),
         PARAGRAPH: paragraphs,
     }
     level_at = np.full(len(text) + 1, NOWHERE, dtype=np.int8)
@@ -136,7 +136,8 @@ def _inner(page_starts: tuple[int, ...], n: int) -> Positions:
     return np.array([p for p in page_starts if 0 < p < n], dtype=np.int64)
 
 
-def _sentence_starts(text: str) -> Positions:
+def sentence_starts(text: str) -> Positions:
+    """Where a sentence begins, without the first."""
     ends = (m for m in SENTENCE_END.finditer(text) if m.end() < len(text) and _ends_sentence(text, m))
     return np.array([m.end() for m in ends], dtype=np.int64)
 

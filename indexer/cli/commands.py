@@ -17,6 +17,7 @@ from indexer.cli.jobs import jobs
 from indexer.cli.keys import keys
 from indexer.cli.models import models
 from indexer.cli.tasks import Task
+from indexer.cli.training import pretrain, train
 
 app = typer.Typer(
     help="Bifocal: self-hosted semantic search. Settings are BIFOCAL_* variables: see `bifocal settings`.",
@@ -28,6 +29,8 @@ app.add_typer(collections)
 app.add_typer(jobs)
 app.add_typer(keys)
 app.add_typer(models)
+app.command()(train)
+app.command()(pretrain)
 
 Host = Annotated[str | None, typer.Option(help="Address to listen on instead of BIFOCAL_HOST.")]
 Port = Annotated[int | None, typer.Option(help="Port to listen on instead of BIFOCAL_PORT.")]
