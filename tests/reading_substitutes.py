@@ -35,6 +35,8 @@ class WordOverlapReader:
     fault: str | None = None
     activity = Activity()
 
+    max_text_tokens: int | None = None
+
     def __init__(self, *, combination: Combination | None = None, n_in_time: int = 10_000) -> None:
         self.combination = combination or Combination("linear", rerank=1.0, first_stage=0.5)
         self.n_in_time = n_in_time

@@ -50,6 +50,7 @@ class CrossEncoder:
         self._positive = positive_label(files)
         self._is_probability = gives_probability(files.config) or self._positive is not None
         self.combination = Combination.of(files.calibration, ALONE)
+        self.max_text_tokens = None
         self.description = HeadDescription.of(
             files, runtime=pairs.runtime, max_question_tokens=pairs.max_question_tokens
         )

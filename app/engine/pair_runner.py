@@ -43,14 +43,20 @@ class PairRunner:
         *,
         max_windows: int | None,
         deadline: float | None,
+        max_text_tokens: int | None = None,
     ) -> list[PairOutputs | None]:
         """Outputs of all windows of each passage, the first passages first; None for what was late.
+
+        Windows and their size as in `PairEncoder.inputs`.
 
         Raises:
             Overloaded: too many others use the model.
             BadVector: the model gave numbers that are not finite.
         """
-        pairs = [self._encoder.inputs(question, passage, max_windows=max_windows) for passage in passages]
+        pairs = [
+            self._encoder.inputs(question, passage, max_windows=max_windows, max_text_tokens=max_text_tokens)
+            for passage in passages
+        ]
         sequences = [one.sequence for pair in pairs for one in pair.inputs]
         if deadline is None:
             outputs: Sequence[Outputs | None] = self._runner.run(sequences)

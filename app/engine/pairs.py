@@ -93,14 +93,24 @@ class PairEncoder:
         return Question(ids[: self.max_question_tokens], len(ids), self.max_question_tokens)
 
     def inputs(
-        self, question: Question, passage: TitledText, *, max_windows: int | None = None
+        self,
+        question: Question,
+        passage: TitledText,
+        *,
+        max_windows: int | None = None,
+        max_text_tokens: int | None = None,
     ) -> PairInputs:
-        """Every window of the text, or the first `max_windows`; at least one."""
+        """Every window of the text, or the first `max_windows`; at least one.
+
+        Args:
+            max_text_tokens: of the text in a window; None takes what there is room for.
+        """
         template = self._tokenizer.pair
         tokens = self._tokenizer.tokenize(passage.text)
         title = self._title(passage.title)
         head = np.concatenate([template.before, question.ids, template.between, title])
         room = self._max_tokens - len(head) - len(template.after)
+        room = min(room, max_text_tokens or room)
         cut = list(windows(len(tokens), room))
         inputs = [
             PairInput(

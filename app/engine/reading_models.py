@@ -38,8 +38,13 @@ class ReadingModels:
 
     @property
     def is_joint(self) -> bool:
-        """Whether one pass of one model both ranks and reads."""
+        """Whether one model both ranks and reads."""
         return self.reranker is not None and self.reranker is self.reader  # type: ignore[comparison-overlap]
+
+    @property
+    def rank_as_they_read(self) -> bool:
+        """Whether the pass that ranks a passage reads all of it, and so finds its answer, too."""
+        return self.is_joint and self.reranker is not None and self.reranker.max_text_tokens is None
 
     @property
     def descriptions(self) -> list[tuple[Role, HeadDescription]]:

@@ -27,6 +27,10 @@ class Reranker(Protocol):
     def description(self) -> HeadDescription: ...
 
     @property
+    def max_text_tokens(self) -> int | None:
+        """Of a passage, that it reads; None: all of it."""
+
+    @property
     def combination(self) -> Combination:
         """How its logit and the first stage's score make one ranking."""
 

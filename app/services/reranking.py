@@ -55,7 +55,7 @@ class SecondStage:
     ) -> None:
         self.reranker = needed_reranker(models)
         self._reader = needed_reader(models) if answers else None
-        self._is_joint = models.is_joint
+        self._is_one_pass = models.rank_as_they_read
         self._query = query
         self._rerank = rerank
         self._deadline = None if rerank.budget_ms is None else began + rerank.budget_ms / 1000
@@ -124,8 +124,8 @@ class SecondStage:
         )
 
     def with_answers(self, hits: Sequence[Hit]) -> tuple[Hit, ...]:
-        """Where another model than the reranker reads: the answer in the best passage of each hit."""
-        if self._reader is None or self._is_joint:
+        """Where ranking has not read the passages: the answer in the best passage of each hit."""
+        if self._reader is None or self._is_one_pass:
             return tuple(hits)
         return read_best_passages(self._reader, self._query, hits, deadline=self._deadline)
 
@@ -133,7 +133,7 @@ class SecondStage:
         self, passages: Sequence[TitledText]
     ) -> tuple[Floats, Sequence[Reading | None], NDArray[np.bool_]]:
         """Logits and, of a joint model that is to find answers, its readings: both out of one pass."""
-        if self._reader is None or not self._is_joint:
+        if self._reader is None or not self._is_one_pass:
             found = self.reranker.rerank(self._query, passages, deadline=self._deadline)
             return found.logits, (), found.truncated
         readings = self._reader.read(

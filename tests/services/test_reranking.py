@@ -118,6 +118,19 @@ def test_answers_come_out_of_the_pass_that_reranks(library: Library) -> None:
     assert result.hits[0].answer.text == "Wawel"
 
 
+def test_a_reranker_that_reads_a_part_ranks_alike_with_and_without_answers(library: Library) -> None:
+    library.put(random_texts(60))
+    joint = WordOverlapReader()
+    joint.max_text_tokens = 8
+    search = search_with(library, joint)
+    plain = search.asymmetric(NAME, QUERY, rerank=Rerank())
+    answered = search.asymmetric(NAME, QUERY, rerank=Rerank(), answers=True)
+    assert [(hit.document_id, hit.score) for hit in plain.hits] == [
+        (hit.document_id, hit.score) for hit in answered.hits
+    ]
+    assert all(hit.answer is not None for hit in answered.hits)
+
+
 def test_another_reader_than_the_reranker_reads_the_hits_alone(library: Library) -> None:
     library.put(random_texts(60))
     reader = WordOverlapReader()
