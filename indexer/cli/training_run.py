@@ -10,6 +10,8 @@ from app.engine.trained_models import Architecture, Task
 from app.errors import InvalidInput
 from app.settings import Settings
 from indexer.cli.failures import INTERRUPTED, fail
+from indexer.cli.mining import Request as Mining
+from indexer.cli.mining import mine_negatives
 from indexer.cli.printing import output as console
 from indexer.cli.printing import print_fields, print_table
 from indexer.cli.training_progress import training_progress
@@ -17,19 +19,21 @@ from indexer.training.bases import find_base
 from indexer.training.cards import CardFacts, card
 from indexer.training.comparison import TABLE, compare_freezing, table
 from indexer.training.pretraining.running import pretrain as run_pretraining
-from indexer.training.recipes import Recipe, read_recipe, settings_of
+from indexer.training.recipes import Recipe, find_data, read_recipe, settings_of
 from indexer.training.request import PretrainingRequest, TrainingRequest
 from indexer.training.running import TASKS, Trained, TrainingInterrupted, unknown_task
 from indexer.training.running import train as run_training
 from indexer.training.saving import save_trained_model
 
 RUNS = Path("build/training")
+MINED = "mined"
 LENS = "lens"
 """Task of recipes that pretrain."""
 SHIPPED: Mapping[str, tuple[Task, Architecture]] = {
     "sequence": ("sequence", "BertForSequenceClassification"),
     "token": ("token", "BertForTokenClassification"),
     LENS: ("lens", "BertForPreTraining"),
+    "reader-reranker": ("reader-reranker", "JointModel"),
 }
 HIDDEN = {"task", "base", "freeze", "paths", "output", "resume", "offline", "checkpoint_s", "max_tokens"}
 """Settings that a card says elsewhere, or that change nothing."""
@@ -57,11 +61,14 @@ def train(
     if followed.task not in TASKS:
         raise unknown_task(followed.task)
     name = name or followed.name
+    output = output or RUNS / (name or followed.task)
+    found = settings_of(followed, TrainingRequest, overrides=given)
     request = TrainingRequest(
         **{
-            **settings_of(followed, TrainingRequest, overrides=given),
+            **found,
+            "paths": [*found["paths"], *_mined(settings, followed, output / MINED)],
             "task": followed.task,
-            "output": output or RUNS / (name or followed.task),
+            "output": output,
             "resume": is_resumed,
             "offline": settings.offline,
         }
@@ -73,6 +80,30 @@ def train(
             _train(settings, request, followed, name)
     except TrainingInterrupted as error:
         fail(str(error), code=INTERRUPTED)
+
+
+def _mined(settings: Settings, recipe: Recipe, folder: Path) -> list[Path]:
+    """Files of hard negatives; those that are there already are taken as they are."""
+    files = []
+    for step in recipe.mine:
+        file = folder / step["output"]
+        files.append(file)
+        if not file.is_file():
+            folder.mkdir(parents=True, exist_ok=True)
+            mine_negatives(
+                settings,
+                Mining(
+                    data=find_data(step["data"]) if "data" in step else None,
+                    split=step.get("split", "train"),
+                    squad=[find_data(path) for path in step.get("squad", ())],
+                    output=file,
+                    negatives=step.get("negatives", 2),
+                    limit=step.get("limit"),
+                    home=None,
+                    seed=recipe.settings.get("seed", 1),
+                ),
+            )
+    return files
 
 
 def pretrain(
@@ -115,7 +146,7 @@ def _recipe(task: str | None, recipe: str | None) -> Recipe:
             raise InvalidInput(f"the recipe {recipe!r} trains {followed.task}, not {task}")
         return followed
     if task is None:
-        raise InvalidInput(f"name a task ({', '.join(TASKS)}, reader-reranker) or a --recipe")
+        raise InvalidInput(f"name a task ({', '.join(TASKS)}) or a --recipe")
     return Recipe("", task, {"paths": []}, {})
 
 

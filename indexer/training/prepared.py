@@ -27,7 +27,7 @@ class Prepared:
     """To train on: a sequence of Row, or a Dataset."""
     lengths: Sequence[int]
     """(n,), tokens of each row."""
-    collate: Callable[[list[Row]], Any] | None
+    collate: Callable[[list[Any]], Any] | None
     measure_validation: Measure
     measure_test: Measure | None
     metric: str
@@ -38,6 +38,8 @@ class Prepared:
     """Examples of each split, for the model card."""
     notes: Sequence[str] = ()
     """What was cut or held out."""
+    save: Callable[[Any, Path], None] | None = None
+    """Writes the module into a folder; None: as Hugging Face does, with the tokenizer."""
     loss: torch.nn.Module | None = None
     """Of a trainer of sentence-transformers; the others' models know their own."""
 

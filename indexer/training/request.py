@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-Task = Literal["sequence", "token", "reader", "bi-encoder", "cross-encoder"]
+Task = Literal["sequence", "token", "reader", "bi-encoder", "cross-encoder", "reader-reranker"]
 Precision = Literal["auto", "bf16", "fp32"]
 Metrics = dict[str, float]
 
@@ -57,6 +57,10 @@ class TrainingRequest:
     """token: train on runs of consecutive sentences, too, as texts are when they are tagged."""
     negatives: int = 0
     """bi-encoder, cross-encoder: mined hard negatives for each positive."""
+    decay: float = 1.0
+    """Share of the steps, at the end, in which the learning rate falls to 0. 1: all after the warmup."""
+    perturbed: float = 0.0
+    """reader-reranker: share of the questions that also come in a form that their passage does not answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

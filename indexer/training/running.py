@@ -19,6 +19,8 @@ from indexer.training.checkpoints import CHECKPOINTS, latest_checkpoint
 from indexer.training.cross_encoder import new_cross_encoder_trainer, prepare_cross_encoder
 from indexer.training.curves import PICTURE, write_curve
 from indexer.training.freezing import trainable_parameters
+from indexer.training.joint.preparing import prepare_joint
+from indexer.training.joint.trainer import new_joint_trainer
 from indexer.training.prepared import Prepared
 from indexer.training.reader import prepare_reader
 from indexer.training.request import PretrainingRequest, Task, TrainingRequest
@@ -29,7 +31,7 @@ from indexer.training.trainer import TokenCounter, WatchedTrainer, new_trainer, 
 
 REQUEST = "request.json"
 MODEL = "model"
-"""Folder of the trained model inside the output, in the layout of Hugging Face."""
+"""Folder of the trained model in the output, in the layout of Hugging Face; of a joint model in ours."""
 FREE = {"resume", "checkpoint_s", "output", "offline", "epochs", "max_steps"}
 """Settings that may change when a training is resumed."""
 
@@ -42,6 +44,7 @@ TASKS: Mapping[Task, tuple[Prepare, NewTrainer]] = {
     "reader": (prepare_reader, new_trainer),
     "bi-encoder": (prepare_bi_encoder, new_bi_encoder_trainer),
     "cross-encoder": (prepare_cross_encoder, new_cross_encoder_trainer),
+    "reader-reranker": (prepare_joint, new_joint_trainer),
 }
 
 
@@ -91,8 +94,11 @@ def train(request: TrainingRequest, show: Show = lambda _line: None) -> Trained:
     with writing(request.output):
         write_results(result, request, request.output)
         write_curve(request.output / LOG, request.output / PICTURE, metric=prepared.metric)
-        module.save_pretrained(request.output / MODEL)
-        prepared.tokenizer.save_pretrained(request.output / MODEL)
+        if prepared.save is not None:
+            prepared.save(module, request.output / MODEL)
+        else:
+            module.save_pretrained(request.output / MODEL)
+            prepared.tokenizer.save_pretrained(request.output / MODEL)
     return Trained(result, module, base, prepared)
 
 
@@ -191,4 +197,4 @@ def result_of(
 
 
 def unknown_task(name: str) -> InvalidInput:
-    return InvalidInput(f"the task {name!r} is not known; allowed are {', '.join(TASKS)}, reader-reranker")
+    return InvalidInput(f"the task {name!r} is not known; allowed are {', '.join(TASKS)}")

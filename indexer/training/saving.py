@@ -57,6 +57,7 @@ def save_trained_model(
         (part / DESCRIPTION).write_text(json.dumps(described, indent=2) + "\n", encoding="utf-8")
         if card:
             (part / "README.md").write_text(card, encoding="utf-8")
+        (part / WEIGHTS).chmod(0o644)  # safetensors makes files that nobody else can read
         if folder.exists():
             shutil.rmtree(folder)
         part.replace(folder)

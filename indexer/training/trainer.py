@@ -167,12 +167,19 @@ def arguments(request: Request, *, n_batches: int, metric: str) -> dict[str, Any
     n_steps = max(1, round(n_batches / request.accumulate * request.epochs))
     if request.max_steps > 0:
         n_steps = request.max_steps
+    decay = request.decay if isinstance(request, TrainingRequest) else 1.0
+    schedule: dict[str, Any] = {"lr_scheduler_type": "linear"}
+    if decay < 1:
+        schedule = {
+            "lr_scheduler_type": "warmup_stable_decay",
+            "lr_scheduler_kwargs": {"num_decay_steps": max(1, round(decay * n_steps))},
+        }
     return {
+        **schedule,
         "output_dir": str(request.output / CHECKPOINTS),
         "num_train_epochs": request.epochs,
         "max_steps": request.max_steps,
         "learning_rate": request.learning_rate,
-        "lr_scheduler_type": "linear",
         "warmup_steps": round(request.warmup * n_steps),
         "weight_decay": request.weight_decay,
         "gradient_accumulation_steps": request.accumulate,

@@ -1,58 +1,42 @@
-"""The Trainer of transformers with the joint model's batches, losses and learning rates."""
+"""The Trainer of transformers with the joint model's batches and losses."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import torch
-from torch.utils.data import DataLoader, Dataset
-from transformers import Trainer
+from torch.utils.data import DataLoader
+from transformers import TrainerCallback, TrainingArguments
 
 from app.engine.joint_network import JointModel
 from indexer.training.joint.batches import TokenBatches
 from indexer.training.joint.losses import ranking_loss, span_loss
 from indexer.training.joint.pairs import EncodedGroup, as_arrays
+from indexer.training.prepared import Prepared
+from indexer.training.request import TrainingRequest
+from indexer.training.trainer import WatchedTrainer, arguments, optimizer
 
 RANKING_WEIGHT = 0.5
 NO_ANSWER_WEIGHT = 0.35
 """Of a pair without an answer in the span loss, next to 1 for one with an answer."""
-HEAD_FACTOR = 5.0
-"""Learning rate of the new heads over that of the encoder."""
 
 
-class Groups(Dataset[EncodedGroup]):
-    def __init__(self, groups: Sequence[EncodedGroup]) -> None:
-        self.groups = groups
-
-    def __len__(self) -> int:
-        return len(self.groups)
-
-    def __getitem__(self, place: int) -> EncodedGroup:
-        return self.groups[place]
-
-    def batches(self, *, max_batch_tokens: int, seed: int) -> TokenBatches:
-        lengths = [group.length for group in self.groups]
-        sizes = [len(group.pairs) for group in self.groups]
-        return TokenBatches(lengths, sizes, max_batch_tokens=max_batch_tokens, seed=seed)
-
-
-class JointTrainer(Trainer):
+class JointTrainer(WatchedTrainer):
     """
     Args:
-        max_batch_tokens: of one forward pass, padding included.
-        pad_id: token id that fills up short pairs.
+        batches: of the groups.
     """
 
-    def __init__(self, *, max_batch_tokens: int, pad_id: int, **options: Any) -> None:
+    def __init__(self, *, batches: TokenBatches, **options: Any) -> None:
         super().__init__(**options)
-        self._max_batch_tokens = max_batch_tokens
-        self._collate = collator(pad_id)
+        self._batches = batches
+        self._parts: dict[str, list[float]] = {"spans": [], "ranking": []}
 
     def get_train_dataloader(self) -> DataLoader[Any]:
-        return self._loader(self.train_dataset, seed=self.args.seed)
-
-    def get_eval_dataloader(self, eval_dataset: Any = None) -> DataLoader[Any]:
-        return self._loader(eval_dataset or self.eval_dataset, seed=0)
+        rows: Any = self.train_dataset
+        loader = DataLoader(rows, batch_sampler=self._batches, collate_fn=self.data_collator)
+        prepared: DataLoader[Any] = self.accelerator.prepare(loader)
+        return prepared
 
     def compute_loss(
         self,
@@ -77,47 +61,40 @@ class JointTrainer(Trainer):
         self._note("ranking", ranking)
         return (loss, {"logits": relevance}) if return_outputs else loss
 
-    def create_optimizer(self, *_: Any, **__: Any) -> torch.optim.Optimizer:
-        """Heads learn faster than the encoder, which has learnt already; no decay on norms and biases."""
-        if self.optimizer is None:
-            groups: dict[tuple[bool, bool], list[torch.nn.Parameter]] = {}
-            assert self.model is not None
-            for name, parameter in self.model.named_parameters():
-                if parameter.requires_grad:
-                    key = (not name.startswith("encoder."), parameter.ndim < 2)
-                    groups.setdefault(key, []).append(parameter)
-            self.optimizer = torch.optim.AdamW(
-                [
-                    {
-                        "params": parameters,
-                        "lr": self.args.learning_rate * (HEAD_FACTOR if is_head else 1.0),
-                        "weight_decay": 0.0 if is_plain else self.args.weight_decay,
-                    }
-                    for (is_head, is_plain), parameters in groups.items()
-                ],
-                fused=True,
-            )
-        return self.optimizer
-
     def log(self, logs: dict[str, float], *args: Any, **options: Any) -> None:
-        for name, values in self._noted().items():
+        for name, values in self._parts.items():
             if values and "loss" in logs:
                 logs[f"loss_{name}"] = round(float(np.mean(values)), 4)
                 values.clear()
         super().log(logs, *args, **options)
 
-    def _noted(self) -> dict[str, list[float]]:
-        if not hasattr(self, "_parts"):
-            self._parts: dict[str, list[float]] = {"spans": [], "ranking": []}
-        return self._parts
-
     def _note(self, name: str, value: torch.Tensor) -> None:
         if self.model is not None and self.model.training and (number := float(value.detach())) != 0.0:
-            self._noted()[name].append(number)
+            self._parts[name].append(number)
 
-    def _loader(self, dataset: Any, *, seed: int) -> DataLoader[Any]:
-        batches = dataset.batches(max_batch_tokens=self._max_batch_tokens, seed=seed)
-        return DataLoader(dataset, batch_sampler=batches, collate_fn=self._collate)
+
+def new_joint_trainer(
+    request: TrainingRequest, prepared: Prepared, callbacks: Sequence[TrainerCallback]
+) -> WatchedTrainer:
+    batches = TokenBatches(
+        prepared.lengths,
+        [len(group.pairs) for group in prepared.rows],
+        max_batch_tokens=request.batch_tokens,
+        seed=request.seed,
+    )
+    trainer = JointTrainer(
+        batches=batches,
+        model=prepared.module,
+        args=TrainingArguments(**arguments(request, n_batches=len(batches), metric=prepared.metric)),
+        train_dataset=prepared.rows,
+        eval_dataset=prepared.rows[:1],  # the Trainer asks for one; `measure` has its own
+        data_collator=prepared.collate,
+        processing_class=prepared.tokenizer,
+        optimizers=(optimizer(request, prepared), None),
+        callbacks=list(callbacks),
+    )
+    trainer.measure = prepared.measure_validation
+    return trainer
 
 
 def collator(pad_id: int) -> Callable[[Sequence[EncodedGroup]], dict[str, torch.Tensor]]:

@@ -17,7 +17,8 @@ import yaml
 from app.errors import BadFile, InvalidInput
 
 FOLDER = Path(__file__).parent
-FIELDS = ("name", "task", "settings", "card")
+FIELDS = ("name", "task", "mine", "settings", "card")
+MINING_FIELDS = ("output", "data", "split", "squad", "negatives", "limit")
 CARD_FIELDS = ("summary", "sources", "licence", "limits")
 
 
@@ -27,6 +28,8 @@ class Recipe:
     task: str
     settings: dict[str, Any]
     card: dict[str, Any]
+    mine: Sequence[dict[str, Any]] = ()
+    """Hard negatives to find first, each in the words of `bifocal mine`; the files join the paths."""
 
 
 def known_recipes() -> list[str]:
@@ -57,7 +60,12 @@ def read_recipe(name: str) -> Recipe:
             raise BadFile(f"{path} lacks {field!r}")
     card = content.get("card") or {}
     _check_fields(path, "card: ", card, CARD_FIELDS)
-    return Recipe(str(content["name"]), str(content["task"]), dict(content["settings"]), dict(card))
+    mining = content.get("mine") or []
+    for i, step in enumerate(mining):
+        _check_fields(path, f"mine, step {i + 1}: ", step, MINING_FIELDS)
+    return Recipe(
+        str(content["name"]), str(content["task"]), dict(content["settings"]), dict(card), tuple(mining)
+    )
 
 
 def settings_of(recipe: Recipe, kind: type, *, overrides: dict[str, Any]) -> dict[str, Any]:

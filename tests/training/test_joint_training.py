@@ -1,0 +1,105 @@
+"""The joint model from files to a folder that loads: a few steps on a tiny encoder."""
+
+import json
+import random
+from pathlib import Path
+
+import pytest
+
+from app.engine.model_files import find_bi_encoder
+from app.engine.torch_models import load_module
+from app.engine.trained_models import find_trained_model
+from app.errors import InvalidInput
+from indexer.training.joint.groups import NO_ANSWER, Candidate, Group
+from indexer.training.joint.preparing import perturbed, without_repetition
+from indexer.training.request import TrainingRequest
+from indexer.training.running import MODEL, train
+from tests.engine.tiny_model import write_tiny_model
+
+
+def squad(file: Path, *, n_titles: int) -> Path:
+    articles = [
+        {
+            "title": f"Town {t}",
+            "paragraphs": [
+                {
+                    "context": f"Town {t} has {t + 20} towers and a bridge of stone.",
+                    "qas": [
+                        {
+                            "id": f"q{t}",
+                            "question": f"How many towers has Town {t}?",
+                            "answers": [{"text": f"{t + 20} towers", "answer_start": 10 + len(str(t))}],
+                        }
+                    ],
+                }
+            ],
+        }
+        for t in range(n_titles)
+    ]
+    file.write_text(json.dumps({"data": articles}))
+    return file
+
+
+def request(tmp_path: Path, *paths: Path, **options: object) -> TrainingRequest:
+    packaged = find_bi_encoder("sentence-transformers/all-MiniLM-L6-v2").transformer
+    base = write_tiny_model(tmp_path / "base", tokenizer_from=packaged)
+    given: dict[str, object] = {
+        "task": "reader-reranker",
+        "base": str(base),
+        "paths": list(paths),
+        "output": tmp_path / "out",
+        "max_steps": 4,
+        "batch_tokens": 256,
+        "learning_rate": 5e-3,
+        "precision": "fp32",
+        "decay": 0.5,
+        "perturbed": 0.5,
+    }
+    return TrainingRequest(**{**given, **options})  # type: ignore[arg-type]
+
+
+def test_a_trained_joint_model_is_a_folder_that_loads(tmp_path: Path) -> None:
+    file = squad(tmp_path / "train.json", n_titles=8)
+    groups = tmp_path / "groups.jsonl"
+    rival = {"text": "A river without a bridge.", "relevance": 0, "answer": []}
+    first = {"text": "Town 9 has 3 towers.", "title": "Town 9", "relevance": 1, "answer": [11, 19]}
+    groups.write_text(json.dumps({"question": "How many towers has Town 9?", "passages": [first, rival]}))
+    trained = train(request(tmp_path, file, groups))
+    assert 0 <= trained.result.validation["span_f1"] <= 1
+    assert trained.result.n_steps == 4
+    files = find_trained_model(str(tmp_path / "out" / MODEL), models=tmp_path)
+    assert (files.task, files.architecture) == ("reader-reranker", "JointModel")
+    loaded = load_module(files)
+    before = dict(trained.module.named_parameters())
+    for name, parameter in loaded.named_parameters():
+        assert parameter.detach().allclose(before[name].detach(), atol=1e-6), name
+
+
+def test_word_embeddings_stay_those_of_the_base(tmp_path: Path) -> None:
+    train(request(tmp_path, squad(tmp_path / "train.json", n_titles=4)))
+    from safetensors import safe_open  # noqa: PLC0415
+
+    with safe_open(tmp_path / "out" / MODEL / "model.safetensors", framework="pt") as stored:
+        assert not [name for name in stored.keys() if "word_embeddings" in name]  # noqa: SIM118
+
+
+def test_one_title_leaves_nothing_to_measure_on(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match="at least two titles"):
+        train(request(tmp_path, squad(tmp_path / "train.json", n_titles=1)))
+
+
+def test_a_question_that_was_mined_is_not_repeated_without_its_rivals() -> None:
+    alone = Group("Who?", (Candidate("He.", None, 1.0, (0, 2)),))
+    mined = Group("Who?", (*alone.candidates, Candidate("It.", None, 0.0, NO_ANSWER)))
+    assert without_repetition([alone, mined]) == [mined]
+    assert without_repetition([mined, alone]) == [mined]
+
+
+def test_changed_questions_have_no_answer_and_no_part_in_ranking() -> None:
+    text = "In 1863 the Treaty of Bern was signed."
+    groups = [Group("Who was first in Basel?", (Candidate(text, None, 1.0, (3, 7)),))] * 10
+    changed = perturbed(groups, share=0.5, choice=random.Random(1))
+    assert len(changed) == 5
+    for group in changed:
+        assert group.question != "Who was first in Basel?"
+        assert group.candidates == (Candidate(text, None, None, NO_ANSWER),)
