@@ -209,6 +209,7 @@ def _save(
         return
     prepared = trained.prepared
     shipped, architecture = SHIPPED[task]
+    labels = [recipe.labels.get(label, label) for label in prepared.labels]
     written = card(
         trained.result,
         name=folder.name,
@@ -216,7 +217,7 @@ def _save(
         settings=_shown_settings(request),
         facts=CardFacts(**recipe.card),
         max_tokens=prepared.max_tokens,
-        labels=prepared.labels,
+        labels=labels,
     )
     save_trained_model(
         trained.module,
@@ -225,7 +226,7 @@ def _save(
         architecture=architecture,
         base=find_bi_encoder(request.base, offline=request.offline),
         max_tokens=prepared.max_tokens,
-        labels=prepared.labels,
+        labels=labels,
         card=written,
     )
     console().print(f"Saved as {folder}", markup=False, soft_wrap=True)

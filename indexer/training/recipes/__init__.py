@@ -17,7 +17,7 @@ import yaml
 from app.errors import BadFile, InvalidInput
 
 FOLDER = Path(__file__).parent
-FIELDS = ("name", "task", "mine", "settings", "card")
+FIELDS = ("name", "task", "mine", "settings", "labels", "card")
 MINING_FIELDS = ("output", "data", "split", "squad", "negatives", "limit")
 CARD_FIELDS = ("summary", "sources", "licence", "limits")
 
@@ -30,6 +30,8 @@ class Recipe:
     card: dict[str, Any]
     mine: Sequence[dict[str, Any]] = ()
     """Hard negatives to find first, each in the words of `bifocal mine`; the files join the paths."""
+    labels: dict[str, str] = dataclasses.field(default_factory=dict)
+    """What the model calls the labels of its data set."""
 
 
 def known_recipes() -> list[str]:
@@ -63,8 +65,14 @@ def read_recipe(name: str) -> Recipe:
     mining = content.get("mine") or []
     for i, step in enumerate(mining):
         _check_fields(path, f"mine, step {i + 1}: ", step, MINING_FIELDS)
+    labels = content.get("labels") or {}
     return Recipe(
-        str(content["name"]), str(content["task"]), dict(content["settings"]), dict(card), tuple(mining)
+        name=str(content["name"]),
+        task=str(content["task"]),
+        settings=dict(content["settings"]),
+        card=dict(card),
+        mine=tuple(mining),
+        labels={str(label): str(name) for label, name in labels.items()},
     )
 
 
