@@ -7,6 +7,7 @@ COPY pyproject.toml README.md LICENSE NOTICE ./
 COPY requirements requirements
 COPY app app
 COPY indexer indexer
+COPY models models
 
 
 FROM python:3.11-slim-bookworm AS prepare
@@ -19,7 +20,7 @@ RUN /opt/prepare/bin/pip install ${TORCH_INDEX:+--index-url "$TORCH_INDEX"} "tor
 COPY --from=source /src /src
 RUN /opt/prepare/bin/pip install --no-deps --require-hashes -r /src/requirements/prepare.txt
 RUN /opt/prepare/bin/pip install --no-deps --no-build-isolation /src
-RUN BIFOCAL_CACHE=/opt/models /opt/prepare/bin/bifocal models prepare
+RUN BIFOCAL_MODELS=/src/models BIFOCAL_CACHE=/opt/compiled /opt/prepare/bin/bifocal models prepare
 
 
 FROM python:3.11-slim-bookworm AS serve
@@ -38,7 +39,8 @@ LABEL org.opencontainers.image.title="Bifocal" \
 RUN useradd --system --uid 10001 --user-group --no-create-home bifocal \
     && install --directory --owner=bifocal --group=bifocal /data
 COPY --from=serve /opt/bifocal /opt/bifocal
-COPY --from=prepare /opt/models /opt/models
+COPY --from=source /src/models /opt/models
+COPY --from=prepare /opt/compiled /opt/compiled
 COPY README.md LICENSE NOTICE /usr/share/doc/bifocal/
 
 # In a container the service must listen on every address. It refuses to without a key, unless BIFOCAL_INSECURE is set.
@@ -47,7 +49,8 @@ ENV PATH=/opt/bifocal/bin:$PATH \
     PYTHONDONTWRITEBYTECODE=1 \
     HF_HUB_OFFLINE=1 \
     BIFOCAL_HOME=/data \
-    BIFOCAL_CACHE=/opt/models \
+    BIFOCAL_MODELS=/opt/models \
+    BIFOCAL_CACHE=/opt/compiled \
     BIFOCAL_HOST=0.0.0.0 \
     BIFOCAL_PORT=8000
 USER 10001:10001

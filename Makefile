@@ -62,8 +62,10 @@ models: $(VENV)/install.stamp ## train the models that ship again, into models/ 
 
 # Checking -------------------------------------------------------------------------------------
 
+# Training has a process of its own: PyTorch's, FAISS' and OpenVINO's OpenMP are not made to share one.
 test: $(VENV)/dev.stamp ## install what the tests need and run them
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --ignore tests/training
+	$(BIN)/python -m pytest tests/training
 
 check: lint types layers container ## everything that CI checks beside the tests
 

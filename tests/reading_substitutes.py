@@ -36,6 +36,7 @@ class WordOverlapReader:
     activity = Activity()
 
     max_text_tokens: int | None = None
+    is_default = True
 
     def __init__(self, *, combination: Combination | None = None, n_in_time: int = 10_000) -> None:
         self.combination = combination or Combination("linear", rerank=1.0, first_stage=0.5)

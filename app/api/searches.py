@@ -160,8 +160,8 @@ def _fusion(service: Parts, name: str, body: AsymmetricRequest) -> Fusion | None
 
 
 def _rerank(service: Parts, name: str, body: AsymmetricRequest) -> Rerank | None:
-    """As asked for; by default wherever there is a reranker."""
-    is_wanted = service.reading.reranker is not None if body.rerank is None else body.rerank
+    """As asked for; by default where there is a reranker for every kind of query."""
+    is_wanted = service.reading.rerank_by_default if body.rerank is None else body.rerank
     if not is_wanted:
         return None
     candidates = body.candidates or service.rows.collection(name).search.candidates

@@ -51,6 +51,7 @@ class CrossEncoder:
         self._is_probability = gives_probability(files.config) or self._positive is not None
         self.combination = Combination.of(files.calibration, ALONE)
         self.max_text_tokens = None
+        self.is_default = True
         self.description = HeadDescription.of(
             files, runtime=pairs.runtime, max_question_tokens=pairs.max_question_tokens
         )

@@ -47,6 +47,10 @@ class ReadingModels:
         return self.is_joint and self.reranker is not None and self.reranker.max_text_tokens is None
 
     @property
+    def rerank_by_default(self) -> bool:
+        return self.reranker is not None and self.reranker.is_default
+
+    @property
     def descriptions(self) -> list[tuple[Role, HeadDescription]]:
         found: list[tuple[Role, HeadDescription]] = []
         if self.reranker is not None:

@@ -31,6 +31,11 @@ class Reranker(Protocol):
         """Of a passage, that it reads; None: all of it."""
 
     @property
+    def is_default(self) -> bool:
+        """Whether searches that do not say are reranked. A model that was not measured to be better than the
+        first stage on every kind of query says no."""
+
+    @property
     def combination(self) -> Combination:
         """How its logit and the first stage's score make one ranking."""
 

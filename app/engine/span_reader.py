@@ -100,6 +100,7 @@ class JointReader(SpanReader):
     def __init__(self, files: HeadFiles, pairs: PairRunner) -> None:
         super().__init__(files, pairs)
         self.combination = Combination.of(files.calibration, WITH_FIRST_STAGE)
+        self.is_default = bool(files.calibration.get("rerank_by_default", True))
         self.max_text_tokens: int | None = files.calibration.get("rerank_tokens")
         """Of a passage, that ranking reads: the beginning tells as much, and in less time."""
 

@@ -120,7 +120,7 @@ def search(  # noqa: PLR0917  typer makes options of them, callable by name alon
     ] = None,
     rerank: Annotated[
         bool | None,
-        typer.Option(help="Rank the best ones anew, query and passage read together; done if a model can."),
+        typer.Option(help="Rank the best ones anew, query and passage read together."),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:

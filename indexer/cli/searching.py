@@ -37,7 +37,7 @@ def search(
 ) -> None:
     """
     Args:
-        is_reranked: None: if a model reranks.
+        is_reranked: None: as the reranker's calibration says.
 
     Raises:
         BadFilter: what was given as filter is no JSON, or no filter.
@@ -70,7 +70,7 @@ def search(
 
 
 def _rerank(models: ReadingModels, is_reranked: bool | None) -> Rerank | None:
-    is_wanted = models.reranker is not None if is_reranked is None else is_reranked
+    is_wanted = models.rerank_by_default if is_reranked is None else is_reranked
     return Rerank(is_required=bool(is_reranked)) if is_wanted else None
 
 

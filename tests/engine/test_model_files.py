@@ -174,7 +174,7 @@ def test_damaged_json_is_named(folder: Path) -> None:
     [
         ("/no/such/folder", "no model at /no/such/folder"),
         ("./nowhere", "no model at nowhere: there is no such folder"),
-        ("intfloat/no-such-model", "not on this machine.*BIFOCAL_EMBEDDER.*BIFOCAL_OFFLINE=false"),
+        ("intfloat/no-such-model", "not on this machine.*path of its folder.*BIFOCAL_OFFLINE=false"),
         ("not a name!", "neither a folder nor the name of a model"),
     ],
 )

@@ -187,12 +187,17 @@ def joint(packaged_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> It
 
 def test_a_joint_model_may_rank_by_the_beginning_of_a_passage(packaged_folder: Path, tmp_path: Path) -> None:
     models = tmp_path / "models"
-    write_tiny_joint_model(models, tokenizer_from=packaged_folder, calibration={"rerank_tokens": 12})
+    write_tiny_joint_model(
+        models,
+        tokenizer_from=packaged_folder,
+        calibration={"rerank_tokens": 12, "rerank_by_default": False},
+    )
     begin, rest = "The river Aare flows through the old town of Bern", "and on to the Rhine. " * 30
     with loaded(models=models) as found:
         assert found.reranker is not None
         assert found.is_joint
         assert not found.rank_as_they_read
+        assert not found.rerank_by_default
         logits = [
             float(found.reranker.rerank("what flows", [TitledText(text)]).logits[0])
             for text in (f"{begin} {rest}", f"{begin} {rest} More.", "Something else flows. " + rest)
@@ -205,6 +210,7 @@ def test_a_joint_model_may_rank_by_the_beginning_of_a_passage(packaged_folder: P
 
 def test_the_joint_model_takes_both_roles_and_one_pass_gives_both(joint: ReadingModels) -> None:
     assert joint.is_joint
+    assert joint.rerank_by_default
     assert joint.reranker is not None
     assert joint.reader is not None
     passages = [TitledText(pair.text, pair.title) for pair in PAIRS[:6]]

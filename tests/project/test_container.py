@@ -42,7 +42,7 @@ def test_last_stage_runs_as_a_user_without_rights_in_exec_form() -> None:
 
 def test_last_stage_copies_nothing_from_where_torch_is_but_the_models() -> None:
     copies = [copy for copy in stages()[-1].all("COPY") if copy.startswith("--from=prepare ")]
-    assert copies == ["--from=prepare /opt/models /opt/models"]
+    assert copies == ["--from=prepare /opt/compiled /opt/compiled"]
 
 
 def test_variables_of_the_image_are_settings() -> None:

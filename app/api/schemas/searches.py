@@ -72,7 +72,8 @@ class AsymmetricRequest(RequestBody):
     rerank: bool | None = Field(
         None,
         description="Whether a model that reads query and passage together ranks the best hits anew. Null: "
-        "if there is such a model, and it takes the whole query.",
+        "if a model was chosen for it by a setting, and takes the whole query; the one that ships waits to "
+        "be asked, because it helps questions more than queries of other kinds.",
     )
     candidates: int | None = Field(
         None,
