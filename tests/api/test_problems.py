@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from app import errors
+from app import errors, logs
 from app.api.problems import FALLBACKS, KINDS, TYPE_PREFIX, kind_of
 from tests.api.stand_up import assert_problem, client_of, settings_in
 from tests.substitutes import WordHashEmbedder
@@ -178,6 +178,7 @@ def test_a_fault_is_500_without_internals(tmp_path: Path, caplog: pytest.LogCapt
         def encode_queries(self, texts: object, *, truncate: bool = True) -> Any:
             raise RuntimeError("secret detail")
 
+    caplog.handler.setFormatter(logs.TextLines())
     with client_of(settings_in(tmp_path), embedder=Faulty()) as client:
         client.put("/v1/collections/demo")
         answer = client.post(SEARCH, json={"query": "x"}, headers={"X-Request-Id": "abc"})
