@@ -27,7 +27,12 @@ def tiny_model(packaged_folder: Path, tmp_path_factory: pytest.TempPathFactory) 
 
 @pytest.fixture(scope="module")
 def prepared(tiny_model: Path, tmp_path_factory: pytest.TempPathFactory) -> Settings:
-    settings = Settings(embedder=str(tiny_model), cache=tmp_path_factory.mktemp("cache"), runtime="openvino")
+    settings = Settings(
+        embedder=str(tiny_model),
+        cache=tmp_path_factory.mktemp("cache"),
+        models=tmp_path_factory.mktemp("models"),
+        runtime="openvino",
+    )
     prepare_embedder(settings)
     return settings
 
