@@ -62,7 +62,7 @@ def running(
 
 def children(pid: int) -> set[int]:
     listed = subprocess.run(
-        ["ps", "-o", "pid=,args=", "--ppid", str(pid)], capture_output=True, text=True, check=False
+        ["ps", "-ww", "-o", "pid=,args=", "--ppid", str(pid)], capture_output=True, text=True, check=False
     )
     return {int(line.split()[0]) for line in listed.stdout.splitlines() if "resource_tracker" not in line}
 
