@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 from safetensors import SafetensorError
-from torch.utils.data import DataLoader
+from torch.utils.data import DataLoader, Sampler
 from transformers import Trainer, TrainerCallback, TrainingArguments
 
 from app.errors import InvalidInput, StorageFull, TrainingFailed
@@ -55,7 +55,12 @@ class WatchedTrainer(Trainer):
 
 
 class TokenTrainer(WatchedTrainer):
-    def __init__(self, *, batches: TokenBatches, **arguments: Any) -> None:
+    """
+    Args:
+        batches: gives the places of the rows of each batch.
+    """
+
+    def __init__(self, *, batches: Sampler[list[int]], **arguments: Any) -> None:
         super().__init__(**arguments)
         self._batches = batches
 
@@ -131,10 +136,22 @@ def new_trainer(
         InvalidInput: there is nothing to train on, or nothing that learns.
     """
     batches = token_batches(request, prepared)
-    trainer = TokenTrainer(
+    return new_token_trainer(TokenTrainer, request, prepared, callbacks, batches, n_batches=len(batches))
+
+
+def new_token_trainer(
+    kind: type[TokenTrainer],
+    request: TrainingRequest,
+    prepared: Prepared,
+    callbacks: Sequence[TrainerCallback],
+    batches: Sampler[list[int]],
+    *,
+    n_batches: int,
+) -> WatchedTrainer:
+    trainer = kind(
         batches=batches,
         model=prepared.module,
-        args=TrainingArguments(**arguments(request, n_batches=len(batches), metric=prepared.metric)),
+        args=TrainingArguments(**arguments(request, n_batches=n_batches, metric=prepared.metric)),
         train_dataset=prepared.rows,
         eval_dataset=prepared.rows[:1],  # the Trainer asks for one; `measure` has its own
         data_collator=prepared.collate,

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from app.engine.model_files import find_bi_encoder
 from app.engine.tokenizer import Tokenizer
-from indexer.training.joint.batches import TokenBatches
+from indexer.training.joint.batches import GroupBatches
 from indexer.training.joint.groups import NO_ANSWER, Candidate, Group
 from indexer.training.joint.losses import ranking_loss, span_loss
 from indexer.training.joint.pairs import IGNORED, PairEncoder, as_arrays
@@ -90,7 +90,7 @@ def test_what_is_not_known_is_ignored() -> None:
 )
 def test_batches_hold_every_group_once_within_the_limit(groups: list[tuple[int, int]], limit: int) -> None:
     lengths, sizes = [32 * n for n, _ in groups], [size for _, size in groups]
-    batches = list(TokenBatches(lengths, sizes, max_batch_tokens=limit, seed=1))
+    batches = list(GroupBatches(lengths, sizes, max_batch_tokens=limit, seed=1))
     assert Counter(place for batch in batches for place in batch) == Counter(range(len(groups)))
     for batch in batches:
         n_tokens = sum(sizes[p] for p in batch) * max(lengths[p] for p in batch)
@@ -98,7 +98,7 @@ def test_batches_hold_every_group_once_within_the_limit(groups: list[tuple[int, 
 
 
 def test_epochs_differ_and_repeat_themselves() -> None:
-    batches = TokenBatches([32] * 40, [1] * 40, max_batch_tokens=64, seed=1)
+    batches = GroupBatches([32] * 40, [1] * 40, max_batch_tokens=64, seed=1)
     first = list(batches)
     batches.set_epoch(1)
     assert list(batches) != first

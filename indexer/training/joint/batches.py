@@ -9,7 +9,7 @@ POOL = 2_000
 """Groups that are sorted by length together: more waste less padding and mix less."""
 
 
-class TokenBatches(Sampler[list[int]]):
+class GroupBatches(Sampler[list[int]]):
     """Places of the groups of each batch. Every epoch has another order, decided by seed and epoch.
 
     Args:

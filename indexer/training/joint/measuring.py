@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from indexer.training.joint.batches import TokenBatches
+from indexer.training.joint.batches import GroupBatches
 from indexer.training.joint.pairs import EncodedGroup
 from indexer.training.prepared import Measure
 from indexer.training.request import Metrics
@@ -22,7 +22,7 @@ def measure_groups(groups: Sequence[EncodedGroup], *, collate: Collate, batch_to
     """span_f1: mean overlap, in tokens, of found and true answers, of pairs that have one.
     first: share of the questions with rivals whose relevant passage has the greatest logit."""
     batches = list(
-        TokenBatches(
+        GroupBatches(
             [group.length for group in groups],
             [len(group.pairs) for group in groups],
             max_batch_tokens=batch_tokens,

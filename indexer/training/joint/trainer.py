@@ -5,38 +5,25 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch.utils.data import DataLoader
-from transformers import TrainerCallback, TrainingArguments
+from transformers import TrainerCallback
 
 from app.engine.joint_network import JointModel
-from indexer.training.joint.batches import TokenBatches
+from indexer.training.joint.batches import GroupBatches
 from indexer.training.joint.losses import ranking_loss, span_loss
 from indexer.training.joint.pairs import EncodedGroup, as_arrays
 from indexer.training.prepared import Prepared
 from indexer.training.request import TrainingRequest
-from indexer.training.trainer import WatchedTrainer, arguments, optimizer
+from indexer.training.trainer import TokenTrainer, WatchedTrainer, new_token_trainer
 
 RANKING_WEIGHT = 0.5
 NO_ANSWER_WEIGHT = 0.35
 """Of a pair without an answer in the span loss, next to 1 for one with an answer."""
 
 
-class JointTrainer(WatchedTrainer):
-    """
-    Args:
-        batches: of the groups.
-    """
-
-    def __init__(self, *, batches: TokenBatches, **options: Any) -> None:
+class JointTrainer(TokenTrainer):
+    def __init__(self, **options: Any) -> None:
         super().__init__(**options)
-        self._batches = batches
         self._parts: dict[str, list[float]] = {"spans": [], "ranking": []}
-
-    def get_train_dataloader(self) -> DataLoader[Any]:
-        rows: Any = self.train_dataset
-        loader = DataLoader(rows, batch_sampler=self._batches, collate_fn=self.data_collator)
-        prepared: DataLoader[Any] = self.accelerator.prepare(loader)
-        return prepared
 
     def compute_loss(
         self,
@@ -76,25 +63,13 @@ class JointTrainer(WatchedTrainer):
 def new_joint_trainer(
     request: TrainingRequest, prepared: Prepared, callbacks: Sequence[TrainerCallback]
 ) -> WatchedTrainer:
-    batches = TokenBatches(
+    batches = GroupBatches(
         prepared.lengths,
         [len(group.pairs) for group in prepared.rows],
         max_batch_tokens=request.batch_tokens,
         seed=request.seed,
     )
-    trainer = JointTrainer(
-        batches=batches,
-        model=prepared.module,
-        args=TrainingArguments(**arguments(request, n_batches=len(batches), metric=prepared.metric)),
-        train_dataset=prepared.rows,
-        eval_dataset=prepared.rows[:1],  # the Trainer asks for one; `measure` has its own
-        data_collator=prepared.collate,
-        processing_class=prepared.tokenizer,
-        optimizers=(optimizer(request, prepared), None),
-        callbacks=list(callbacks),
-    )
-    trainer.measure = prepared.measure_validation
-    return trainer
+    return new_token_trainer(JointTrainer, request, prepared, callbacks, batches, n_batches=len(batches))
 
 
 def collator(pad_id: int) -> Callable[[Sequence[EncodedGroup]], dict[str, torch.Tensor]]:
