@@ -138,11 +138,6 @@ class Tokenizer:
         found = self._tokenizer.token_to_id(token)
         return None if found is None else int(found)
 
-    @property
-    def size(self) -> int:
-        """Number of tokens that have an id."""
-        return int(self._tokenizer.get_vocab_size(with_added_tokens=True))
-
     def unknown(self, ids: Ids) -> NDArray[np.bool_]:
         """Which of the ids stand for "not in the vocabulary"."""
         unknown: NDArray[np.bool_] = ids == self._unknown_id
