@@ -1,5 +1,6 @@
 """`bifocal calibrate`: fits what a trained reader and reranker needs beside its weights, as it is served."""
 
+import dataclasses
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
@@ -9,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from app.domain import Rerank
+from app.domain import Hit, Rerank
 from app.engine.pairs import TitledText
 from app.engine.reader import Reader
 from app.engine.reading_models import ReadingModels, load_reading_models
@@ -117,19 +118,21 @@ def _fit_combination(
 def _candidates(search: Search, collection: str, dataset: Dataset) -> Iterator[tuple[str, Candidates]]:
     with progress(f"reranking {dataset.name}", len(dataset.queries)) as advance:
         for query_id, query in dataset.queries.items():
-            reranked = search.asymmetric(collection, query, top_k=DEPTH, passages_per_hit=1, rerank=Rerank())
-            plain = search.asymmetric(collection, query, top_k=DEPTH, passages_per_hit=1)
-            logits = {hit.document_id: hit.rerank for hit in reranked.hits if hit.rerank is not None}
+            hits = search.asymmetric(collection, query, top_k=DEPTH, passages_per_hit=1, rerank=Rerank()).hits
             advance(1)
-            if logits:
-                yield (
-                    query_id,
-                    Candidates(
-                        document_ids=[hit.document_id for hit in plain.hits],
-                        first_stage=first_stage_shares(plain.hits),
-                        logits=np.array([logits.get(hit.document_id, np.nan) for hit in plain.hits]),
-                    ),
-                )
+            if any(hit.rerank is not None for hit in hits):
+                yield query_id, _of_first_stage(hits)
+
+
+def _of_first_stage(reranked: Sequence[Hit]) -> Candidates:
+    """Hits keep the score of every stage, so that the order before the reranking is known, too."""
+    before = [dataclasses.replace(hit, score=hit.fused or 0.0) for hit in reranked]
+    before.sort(key=lambda hit: (-hit.score, hit.document_id))
+    return Candidates(
+        document_ids=[hit.document_id for hit in before],
+        first_stage=first_stage_shares(before),
+        logits=np.array([np.nan if hit.rerank is None else hit.rerank for hit in before]),
+    )
 
 
 def _print_combination(found: Fitted) -> None:
