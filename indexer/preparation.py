@@ -43,13 +43,21 @@ USE_TORCH = "set BIFOCAL_RUNTIME=torch to run the model as it is"
 def prepare(settings: Settings, *, progress: ProgressCallback | None = None) -> dict[str, Path]:
     """Compile the models of all roles into the cache unless that was done already; folders by name of model.
 
+    Args:
+        progress: is told the name of the model before the stage.
+
     Raises:
         ModelUnavailable: as `prepare_embedder`.
     """
-    folders = {settings.embedder: prepare_embedder(settings, progress=progress)}
+
+    def of(name: str) -> ProgressCallback:
+        return lambda stage, share: (progress or _ignore)(f"{name}: {stage}", share)
+
+    folders = {settings.embedder: prepare_embedder(settings, progress=of(settings.embedder))}
     for role in ROLES:
         for files in models_of(role, settings):
-            folders[files.name] = prepare_head(files, role, settings, progress=progress)
+            if files.name not in folders:  # one may have several roles
+                folders[files.name] = prepare_head(files, role, settings, progress=of(files.name))
     return folders
 
 

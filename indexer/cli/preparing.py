@@ -52,11 +52,11 @@ def _progress() -> Iterator[Show]:
         def show(stage: str, _share: float) -> None:
             if stage not in shown:
                 shown.add(stage)
-                console.print(f"Preparing the model: {stage}", markup=False)
+                console.print(f"Preparing {stage}", markup=False)
 
         yield show
         return
-    columns = (TextColumn("Preparing the model: {task.description}"), BarColumn(), TimeElapsedColumn())
+    columns = (TextColumn("Preparing {task.description}"), BarColumn(), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True) as bar:
         task = bar.add_task("", total=1.0)
         yield lambda stage, share: bar.update(task, description=stage, completed=share)
