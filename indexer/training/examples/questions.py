@@ -17,6 +17,8 @@ class Span:
 
     start: int
     end: int
+    confidence: float = 1.0
+    """0..1, less than 1 where a data set says that the place was guessed among several occurrences."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +124,7 @@ def _spans(file: _File, question_id: str, context: str, found: dict[str, Any]) -
                 f"has the answer {text!r} at {start}, where its context has {there!r}"
                 + (f"; it occurs at {place}" if place >= 0 else "; it does not occur in the context at all"),
             )
-        yield Span(start, start + len(text))
+        yield Span(start, start + len(text), float(answer.get("offset_confidence", 1.0)))
 
 
 class _Lines:

@@ -8,14 +8,14 @@ where `relevance` is 1, 0 or null (not judged), and `answer` is a pair of offset
 text holds no answer, or null where that is not known.
 """
 
-import gzip
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from app.errors import BadFile
+from indexer.evaluation.lines import objects, refuse
+from indexer.training.examples.questions import read_questions
 
 Span = tuple[int, int]
 NO_ANSWER: Span = (0, 0)
@@ -47,57 +47,31 @@ def read_groups(file: Path) -> Iterator[Group]:
     Raises:
         BadFile: neither format, or an answer that is not in its text; names the file and line or question.
     """
-    if file.suffix == ".gz":
-        text = gzip.decompress(file.read_bytes()).decode()
-    else:
-        text = file.read_text(encoding="utf-8")
     if file.name.removesuffix(".gz").endswith(".json"):
-        yield from _squad(file, text)
+        yield from _of_questions(file)
     else:
-        yield from _lines(file, text)
+        yield from _lines(file)
 
 
-def _squad(file: Path, text: str) -> Iterator[Group]:
-    try:
-        articles = json.loads(text)["data"]
-    except (ValueError, KeyError, TypeError) as error:
-        raise BadFile(f"{file} is not JSON in SQuAD's format: {error!r}") from error
-    for article in articles:
-        title = str(article.get("title") or "").replace("_", " ") or None
-        for paragraph in article["paragraphs"]:
-            for asked in paragraph["qas"]:
-                span = _squad_answer(file, asked, paragraph["context"])
-                if span is not None:
-                    relevance = None if span == NO_ANSWER else 1.0
-                    candidate = Candidate(paragraph["context"], title, relevance, span)
-                    yield Group(asked["question"], (candidate,))
+def _of_questions(file: Path) -> Iterator[Group]:
+    """Of files in SQuAD's layout; a question whose answer's place is doubtful is left out."""
+    for question in read_questions(file):
+        span, relevance = NO_ANSWER, None
+        if question.answers:
+            first = question.answers[0]
+            if first.confidence < MIN_CONFIDENCE:
+                continue
+            span, relevance = (first.start, first.end), 1.0
+        candidate = Candidate(question.context, question.title or None, relevance, span)
+        yield Group(question.text, (candidate,))
 
 
-def _squad_answer(file: Path, asked: Mapping[str, Any], context: str) -> Span | None:
-    """None where the offset of the answer is doubtful."""
-    if asked.get("is_impossible"):
-        return NO_ANSWER
-    if not asked["answers"]:
-        raise BadFile(f"{file}: question {asked['id']} has no answer and is not marked is_impossible")
-    answer = asked["answers"][0]
-    start, end = answer["answer_start"], answer["answer_start"] + len(answer["text"])
-    if not answer["text"] or context[start:end] != answer["text"]:
-        raise BadFile(
-            f"{file}: question {asked['id']}: the answer {answer['text'][:60]!r} is not at {start} of its"
-            f" context, which has {context[start:end][:60]!r} there"
-        )
-    return (start, end) if answer.get("offset_confidence", 1.0) >= MIN_CONFIDENCE else None
-
-
-def _lines(file: Path, text: str) -> Iterator[Group]:
-    for number, line in enumerate(text.splitlines(), 1):
-        if not line.strip():
-            continue
+def _lines(file: Path) -> Iterator[Group]:
+    for number, entry in objects(file):
         try:
-            entry = json.loads(line)
             yield Group(str(entry["question"]), tuple(_candidate(each) for each in entry["passages"]))
         except (ValueError, KeyError, TypeError) as error:
-            raise BadFile(f"{file}:{number}: not a question with its passages: {error}") from error
+            refuse(file, number, f"is not a question with its passages: {error}")
 
 
 def _candidate(entry: Mapping[str, Any]) -> Candidate:
