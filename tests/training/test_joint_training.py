@@ -5,16 +5,23 @@ import random
 from pathlib import Path
 
 import pytest
+import yaml
+from typer.testing import CliRunner
 
+from app.engine.embedder import Embedder
 from app.engine.model_files import find_bi_encoder
 from app.engine.torch_models import load_module
 from app.engine.trained_models import find_trained_model
 from app.errors import InvalidInput
-from indexer.training.joint.groups import NO_ANSWER, Candidate, Group
+from app.settings import Settings
+from indexer.cli import composition
+from indexer.cli.commands import app
+from indexer.training.joint.groups import NO_ANSWER, Candidate, Group, read_groups
 from indexer.training.joint.preparing import perturbed, without_repetition
 from indexer.training.request import TrainingRequest
 from indexer.training.running import MODEL, train
 from tests.engine.tiny_model import write_tiny_model
+from tests.substitutes import WordHashEmbedder
 
 
 def squad(file: Path, *, n_titles: int) -> Path:
@@ -103,3 +110,38 @@ def test_changed_questions_have_no_answer_and_no_part_in_ranking() -> None:
     for group in changed:
         assert group.question != "Who was first in Basel?"
         assert group.candidates == (Candidate(text, None, None, NO_ANSWER),)
+
+
+def test_a_recipe_mines_before_it_trains_and_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    embedder = WordHashEmbedder(fingerprint=composition.encoder_files(Settings()).fingerprint)
+
+    def load(_settings: Settings) -> Embedder:
+        return embedder
+
+    monkeypatch.setattr(composition, "load_embedder", load)
+    monkeypatch.setenv("BIFOCAL_MODELS", str(tmp_path / "models"))
+    file = squad(tmp_path / "train.json", n_titles=8)
+    asked = request(tmp_path, file)
+    recipe = {
+        "name": "towns",
+        "task": "reader-reranker",
+        "mine": [{"output": "towns.jsonl", "squad": [str(file)], "negatives": 2, "limit": 5}],
+        "settings": {
+            "base": asked.base,
+            "paths": [str(file)],
+            "max_steps": 2,
+            "batch_tokens": 256,
+            "precision": "fp32",
+        },
+    }
+    (tmp_path / "towns.yaml").write_text(yaml.safe_dump(recipe))
+    command = ["train", "--recipe", str(tmp_path / "towns.yaml"), "--output", str(tmp_path / "out")]
+    first = CliRunner().invoke(app, command)
+    assert first.exit_code == 0, first.output
+    groups = list(read_groups(tmp_path / "out" / "mined" / "towns.jsonl"))
+    assert [len(group.candidates) for group in groups] == [3] * 5
+    assert find_trained_model("towns", models=tmp_path / "models").task == "reader-reranker"
+    assert "5 of 5 questions have 2 negatives" in first.output
+    again = CliRunner().invoke(app, [*command, "--resume"])
+    assert again.exit_code == 0, again.output
+    assert "negatives" not in again.output
