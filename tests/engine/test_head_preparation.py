@@ -18,7 +18,7 @@ from app.engine.runner import TokenSequence
 from app.errors import ModelUnavailable
 from app.settings import Settings
 from indexer.calibration import calibration_pairs
-from indexer.preparation import is_prepared, prepare_head
+from indexer.preparation import is_prepared, prepare, prepare_head
 from tests.engine.tiny_trained import (
     MAX_TOKENS,
     write_tiny_joint_model,
@@ -166,3 +166,18 @@ def test_reading_with_compiled_models_imports_no_torch(prepared: Settings) -> No
 
 def test_one_missing_head_makes_the_whole_unprepared(prepared: Settings, model_cache: Path) -> None:
     assert not is_prepared(prepared.model_copy(update={"cache": model_cache}))
+
+
+def test_each_model_is_named_and_prepared_once_whatever_its_roles(
+    packaged_folder: Path, tmp_path: Path
+) -> None:
+    write_tiny_joint_model(tmp_path / "models", tokenizer_from=packaged_folder)
+    base = tmp_path / "tiny-base"
+    settings = Settings(embedder=str(base), models=tmp_path / "models", cache=tmp_path / "cache")
+    assert [*names_of("reranker", settings), *names_of("reader", settings)] == ["reader-reranker"] * 2
+    told: list[str] = []
+    folders = prepare(settings, progress=lambda stage, _share: told.append(stage))
+    assert list(folders) == [str(base), "reader-reranker"]
+    assert told.count(f"{base}: find") == 1
+    assert told.count("reader-reranker: find") == 1
+    assert is_prepared(settings)
