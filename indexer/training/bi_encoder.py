@@ -31,6 +31,7 @@ from indexer.training.bases import Base
 from indexer.training.batching import TokenBatches, rounded
 from indexer.training.examples.pairs import Positive, ScoredPair, scaled
 from indexer.training.freezing import freeze
+from indexer.training.pair_trainer import PairTrainer, new_pair_trainer
 from indexer.training.prepared import Measure, Prepared
 from indexer.training.request import Metrics, TrainingRequest
 from indexer.training.text_pairs import (
@@ -41,23 +42,17 @@ from indexer.training.text_pairs import (
     rank_correlation,
     read_splits,
     reciprocal_rank,
+    scored_rows,
 )
-from indexer.training.trainer import WatchedTrainer, arguments, optimizer
+from indexer.training.trainer import WatchedTrainer
 
 MINED_FROM = 10
 """Rank of the first text that may be a hard negative: those before it are often unmarked positives."""
 MINED_TO = 50
 
 
-class BiEncoderTrainer(WatchedTrainer, SentenceTransformerTrainer):
-    batches: Any
-    """Row numbers of each batch."""
-
-    def get_batch_sampler(self, *_given: Any, **_named: Any) -> Any:
-        return self.batches
-
-    def add_model_card_callback(self, default_args_dict: dict[str, Any]) -> None:
-        """None: the card is made from the results (`cards`)."""
+class BiEncoderTrainer(PairTrainer, SentenceTransformerTrainer):
+    pass
 
 
 def prepare_bi_encoder(request: TrainingRequest, base: Base) -> Prepared:
@@ -109,21 +104,14 @@ def prepare_bi_encoder(request: TrainingRequest, base: Base) -> Prepared:
 def new_bi_encoder_trainer(
     request: TrainingRequest, prepared: Prepared, callbacks: Sequence[TrainerCallback]
 ) -> WatchedTrainer:
-    batches = _batches(prepared.rows, request=request, lengths=prepared.lengths)
-    args = arguments(request, n_batches=len(batches), metric=prepared.metric)
-    optimizers: Any = (optimizer(request, prepared), None)
-    trainer = BiEncoderTrainer(
-        model=prepared.module,
-        args=SentenceTransformerTrainingArguments(**args),
-        train_dataset=prepared.rows,
-        eval_dataset=prepared.rows.select(range(1)),  # the Trainer asks for one; `measure` has its own
-        loss=prepared.loss,
-        optimizers=optimizers,
-        callbacks=list(callbacks),
+    return new_pair_trainer(
+        BiEncoderTrainer,
+        SentenceTransformerTrainingArguments,
+        request,
+        prepared,
+        callbacks,
+        batches=_batches(prepared.rows, request=request, lengths=prepared.lengths),
     )
-    trainer.measure = prepared.measure_validation
-    trainer.batches = batches
-    return trainer
 
 
 def _batches(dataset: Dataset, *, request: TrainingRequest, lengths: Sequence[int]) -> Any:
@@ -140,14 +128,7 @@ def _batches(dataset: Dataset, *, request: TrainingRequest, lengths: Sequence[in
 
 def _rows(splits: PairSplits, model: SentenceTransformer, *, n_negatives: int) -> Dataset:
     if splits.is_scored:
-        scored = [pair for pair in splits.train if isinstance(pair, ScoredPair)]
-        return Dataset.from_dict(
-            {
-                "sentence1": [pair.first for pair in scored],
-                "sentence2": [pair.second for pair in scored],
-                "label": scaled(scored, like=scored),
-            }
-        )
+        return scored_rows(splits.train)
     positives = [pair for pair in splits.train if isinstance(pair, Positive)]
     given = min(len(pair.negatives) for pair in positives)
     rows = Dataset.from_dict(

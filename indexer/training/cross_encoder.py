@@ -24,6 +24,7 @@ from indexer.training.batching import TokenBatches
 from indexer.training.bi_encoder import mined
 from indexer.training.examples.pairs import Positive, ScoredPair, scaled
 from indexer.training.freezing import freeze
+from indexer.training.pair_trainer import PairTrainer, new_pair_trainer
 from indexer.training.prepared import Measure, Prepared
 from indexer.training.request import Metrics, TrainingRequest
 from indexer.training.text_pairs import (
@@ -34,23 +35,17 @@ from indexer.training.text_pairs import (
     rank_correlation,
     read_splits,
     reciprocal_rank,
+    scored_rows,
 )
-from indexer.training.trainer import WatchedTrainer, arguments, optimizer
+from indexer.training.trainer import WatchedTrainer
 
 DEFAULT_NEGATIVES = 4
 N_CANDIDATES = 20
 """Texts that a measured anchor's own are ranked among."""
 
 
-class PairTrainer(WatchedTrainer, CrossEncoderTrainer):
-    batches: Any
-    """Row numbers of each batch."""
-
-    def get_batch_sampler(self, *_given: Any, **_named: Any) -> Any:
-        return self.batches
-
-    def add_model_card_callback(self, default_args_dict: dict[str, Any]) -> None:
-        """None: the card is made from the results (`cards`)."""
+class ReadTogetherTrainer(PairTrainer, CrossEncoderTrainer):
+    pass
 
 
 def prepare_cross_encoder(request: TrainingRequest, base: Base) -> Prepared:
@@ -103,33 +98,19 @@ def prepare_cross_encoder(request: TrainingRequest, base: Base) -> Prepared:
 def new_cross_encoder_trainer(
     request: TrainingRequest, prepared: Prepared, callbacks: Sequence[TrainerCallback]
 ) -> WatchedTrainer:
-    batches = TokenBatches(prepared.lengths, batch_tokens=request.batch_tokens, seed=request.seed)
-    args = arguments(request, n_batches=len(batches), metric=prepared.metric)
-    optimizers: Any = (optimizer(request, prepared), None)
-    trainer = PairTrainer(
-        model=prepared.module,
-        args=CrossEncoderTrainingArguments(**args),
-        train_dataset=prepared.rows,
-        eval_dataset=prepared.rows.select(range(1)),  # the Trainer asks for one; `measure` has its own
-        loss=prepared.loss,
-        optimizers=optimizers,
-        callbacks=list(callbacks),
+    return new_pair_trainer(
+        ReadTogetherTrainer,
+        CrossEncoderTrainingArguments,
+        request,
+        prepared,
+        callbacks,
+        batches=TokenBatches(prepared.lengths, batch_tokens=request.batch_tokens, seed=request.seed),
     )
-    trainer.measure = prepared.measure_validation
-    trainer.batches = batches
-    return trainer
 
 
 def _rows(splits: PairSplits, base: Base, request: TrainingRequest) -> Dataset:
     if splits.is_scored:
-        scored = [pair for pair in splits.train if isinstance(pair, ScoredPair)]
-        return Dataset.from_dict(
-            {
-                "sentence1": [pair.first for pair in scored],
-                "sentence2": [pair.second for pair in scored],
-                "label": scaled(scored, like=scored),
-            }
-        )
+        return scored_rows(splits.train)
     positives = [pair for pair in splits.train if isinstance(pair, Positive)]
     triples = [(p.anchor, p.positive, 1.0) for p in positives]
     if all(p.negatives for p in positives):

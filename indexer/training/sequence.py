@@ -11,16 +11,15 @@ import torch
 from transformers import (
     AutoModelForSequenceClassification,
     DataCollatorWithPadding,
-    PreTrainedModel,
     PreTrainedTokenizerBase,
 )
 
 from indexer.evaluation.lines import refuse
 from indexer.evaluation.task_metrics import accuracy, macro_f1
-from indexer.training.bases import Base, loading
+from indexer.training.bases import Base
 from indexer.training.batching import RoundingCollator
 from indexer.training.examples.labelled import LabelledText, hold_out, labels_of, read_labelled
-from indexer.training.freezing import freeze
+from indexer.training.heads import module_with_labels
 from indexer.training.predicting import predict
 from indexer.training.prepared import Measure, Prepared, Row, Splits
 from indexer.training.request import Metrics, TrainingRequest
@@ -55,7 +54,7 @@ def prepare_sequence(request: TrainingRequest, base: Base) -> Prepared:
         max_tokens=max_tokens,
     )
     measure = partial(_measure, labels=labels, collate=collate)
-    module = _module(request, base, labels)
+    module = module_with_labels(AutoModelForSequenceClassification, request, base, labels)
     rows = encode(examples)
     return Prepared(
         module=module,
@@ -77,17 +76,6 @@ def prepare_sequence(request: TrainingRequest, base: Base) -> Prepared:
 def _labels_folder(request: TrainingRequest, splits: Splits) -> Path:
     folder = request.paths[0]
     return folder if folder.is_dir() else splits.train[0].parent
-
-
-def _module(request: TrainingRequest, base: Base, labels: Sequence[str]) -> PreTrainedModel:
-    module: PreTrainedModel = AutoModelForSequenceClassification.from_pretrained(
-        base.folder,
-        id2label=dict(enumerate(labels)),
-        label2id={label: i for i, label in enumerate(labels)},
-        **loading(base, dropout=request.dropout),
-    )
-    freeze(module.base_model, request.freeze)
-    return module
 
 
 def _rows(

@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 import scipy.stats
+from datasets import Dataset
 from transformers import PreTrainedTokenizerBase
 
 from app.errors import InvalidInput
 from indexer.evaluation.lines import refuse
 from indexer.training.bases import Base, loading
-from indexer.training.examples.pairs import Pairs, Positive, ScoredPair, read_judged_pairs, read_pairs
+from indexer.training.examples.pairs import Pairs, Positive, ScoredPair, read_judged_pairs, read_pairs, scaled
 from indexer.training.request import TrainingRequest
 from indexer.training.splits import find_splits
 
@@ -147,3 +148,15 @@ def rank_correlation(scores: Any, expected: Sequence[float]) -> float:
     if len(set(np.asarray(scores).tolist())) < 2 or len(set(expected)) < 2:
         return 0.0
     return float(scipy.stats.spearmanr(scores, expected).statistic)
+
+
+def scored_rows(pairs: Sequence[Any]) -> Dataset:
+    """Of the pairs with a score, which is brought to 0..1."""
+    scored = [pair for pair in pairs if isinstance(pair, ScoredPair)]
+    return Dataset.from_dict(
+        {
+            "sentence1": [pair.first for pair in scored],
+            "sentence2": [pair.second for pair in scored],
+            "label": scaled(scored, like=scored),
+        }
+    )

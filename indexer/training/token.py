@@ -12,15 +12,14 @@ import torch
 from transformers import (
     AutoModelForTokenClassification,
     DataCollatorForTokenClassification,
-    PreTrainedModel,
     PreTrainedTokenizerBase,
 )
 
 from indexer.evaluation.task_metrics import span_f1
-from indexer.training.bases import Base, loading
+from indexer.training.bases import Base
 from indexer.training.batching import RoundingCollator
 from indexer.training.examples.tagged import TaggedSentence, read_tagged, tags_of
-from indexer.training.freezing import freeze
+from indexer.training.heads import module_with_labels
 from indexer.training.predicting import predict
 from indexer.training.prepared import Measure, Prepared, Row
 from indexer.training.request import Metrics, TrainingRequest
@@ -63,7 +62,7 @@ def prepare_token(request: TrainingRequest, base: Base) -> Prepared:
         max_tokens=max_tokens,
     )
     measure = partial(_measure, tags=tags, collate=collate)
-    module = _module(request, base, tags)
+    module = module_with_labels(AutoModelForTokenClassification, request, base, tags)
     return Prepared(
         module=module,
         encoder=module.base_model,
@@ -79,17 +78,6 @@ def prepare_token(request: TrainingRequest, base: Base) -> Prepared:
         sizes={"train": len(sentences), "validation": len(validation), "test": len(test)},
         notes=notes,
     )
-
-
-def _module(request: TrainingRequest, base: Base, tags: Sequence[str]) -> PreTrainedModel:
-    module: PreTrainedModel = AutoModelForTokenClassification.from_pretrained(
-        base.folder,
-        id2label=dict(enumerate(tags)),
-        label2id={tag: i for i, tag in enumerate(tags)},
-        **loading(base, dropout=request.dropout),
-    )
-    freeze(module.base_model, request.freeze)
-    return module
 
 
 def _rows(
