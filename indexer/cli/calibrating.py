@@ -19,11 +19,9 @@ from app.errors import InvalidInput
 from app.services.reranking import first_stage_shares
 from app.services.search import Search
 from app.settings import Settings
-from indexer.cli.composition import find_or_create_collection, open_embedder, open_store
-from indexer.cli.evaluation_subject import progress
-from indexer.cli.on_demand import WorkerOnDemand
+from indexer.cli.composition import open_embedder, open_store
+from indexer.cli.corpora import progress, put_in
 from indexer.cli.printing import output
-from indexer.evaluation import local
 from indexer.evaluation.dataset import Dataset, read_corpus, read_folder
 from indexer.training.joint.calibrating import ALONE, Candidates, Fitted, fit_answer, fit_combination
 from indexer.training.joint.groups import NO_ANSWER, read_groups
@@ -95,19 +93,14 @@ def _fit_combination(
             home = (request.home or settings.home) / dataset.name
             of_set = settings.model_copy(update={"home": home})
             store = stack.enter_context(open_store(of_set))
-            collection = find_or_create_collection(store.rows, request.collection, of_set)
             assert dataset.corpus is not None
-            with (
-                WorkerOnDemand(store, of_set) as on_demand,
-                progress(f"indexing {dataset.name}", dataset.n_documents) as advance,
-            ):
-                local.index(
-                    store.rows,
-                    collection,
-                    read_corpus(dataset.corpus),
-                    check_worker=on_demand.check,
-                    advance=advance,
-                )
+            collection, _ = put_in(
+                store,
+                of_set,
+                request.collection,
+                read_corpus(dataset.corpus),
+                n_documents=dataset.n_documents,
+            )
             embedder = stack.enter_context(open_embedder(of_set))
             search = Search(store.rows, store.index, embedder, models)
             candidates[dataset.name] = dict(_candidates(search, collection.name, dataset))

@@ -6,8 +6,9 @@ from pathlib import Path
 
 from app.errors import InvalidInput
 from app.settings import Settings
+from indexer.cli.corpora import progress
 from indexer.cli.evaluation_results import print_results
-from indexer.cli.evaluation_subject import Request, open_subject, progress
+from indexer.cli.evaluation_subject import Request, open_subject
 from indexer.evaluation.asking import Ask, Measured, ask_all
 from indexer.evaluation.comparison import differences
 from indexer.evaluation.configurations import RERANK, Configuration, configurations

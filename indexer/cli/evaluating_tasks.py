@@ -13,7 +13,7 @@ from app.engine.sequence_model import SequenceModel
 from app.engine.text_models import load_text_models
 from app.errors import InvalidInput, ModelNotConfigured
 from app.settings import Settings
-from indexer.cli.evaluation_subject import progress
+from indexer.cli.corpora import progress
 from indexer.cli.printing import output, print_table
 from indexer.cli.tasks import Task
 from indexer.evaluation.task_examples import read_labelled, read_squad, read_tagged

@@ -10,16 +10,14 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
 
 from app.domain import Collection, SearchSettings
 from app.engine.reading_models import ReadingModels, load_reading_models
 from app.errors import InvalidInput
 from app.services.search import Search
 from app.settings import Settings
-from indexer.cli.composition import Store, find_or_create_collection, open_embedder, open_store
-from indexer.cli.on_demand import WorkerOnDemand
-from indexer.cli.printing import output
+from indexer.cli.composition import Store, open_embedder, open_store
+from indexer.cli.corpora import progress, put_in
 from indexer.evaluation import local
 from indexer.evaluation.asking import Ask
 from indexer.evaluation.configurations import RERANK, configurations
@@ -103,19 +101,13 @@ def _indexed(
     if dataset.corpus is None:
         assert request.collection is not None
         return store.rows.collection(request.collection), None
-    collection = find_or_create_collection(store.rows, _collection_name(request, dataset), settings)
-    with (
-        WorkerOnDemand(store, settings) as on_demand,
-        progress("indexing", dataset.n_documents) as advance,
-    ):
-        indexed = local.index(
-            store.rows,
-            collection,
-            read_corpus(dataset.corpus),
-            check_worker=on_demand.check,
-            advance=advance,
-        )
-    return collection, indexed
+    return put_in(
+        store,
+        settings,
+        _collection_name(request, dataset),
+        read_corpus(dataset.corpus),
+        n_documents=dataset.n_documents,
+    )
 
 
 def _served(service: Service, request: Request, dataset: Dataset) -> Subject:
@@ -142,18 +134,3 @@ def _served(service: Service, request: Request, dataset: Dataset) -> Subject:
 def _collection_name(request: Request, dataset: Dataset) -> str:
     """One that no one else uses, unless it was given."""
     return request.collection or f"evaluation-{re.sub(r'[^a-z0-9_-]+', '-', dataset.name.lower())}"[:63]
-
-
-@contextmanager
-def progress(what: str, total: int) -> Iterator[Callable[[int], None]]:
-    """A bar on a terminal, a line when done elsewhere."""
-    console = output()
-    if not console.is_terminal:
-        yield lambda _: None
-        console.print(f"{what}: {total} done", markup=False)
-        return
-    with Progress(
-        TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), console=console
-    ) as bar:
-        task = bar.add_task(what, total=total)
-        yield lambda n: bar.advance(task, n)

@@ -10,11 +10,9 @@ from pathlib import Path
 from app.errors import InvalidInput
 from app.services.search import Search
 from app.settings import Settings
-from indexer.cli.composition import find_or_create_collection, open_embedder, open_store
-from indexer.cli.evaluation_subject import progress
-from indexer.cli.on_demand import WorkerOnDemand
+from indexer.cli.composition import open_embedder, open_store
+from indexer.cli.corpora import progress, put_in
 from indexer.cli.printing import output
-from indexer.evaluation import local
 from indexer.evaluation.dataset import read_folder
 from indexer.training.joint.groups import as_json
 from indexer.training.joint.mining import mine
@@ -46,18 +44,9 @@ def mine_negatives(settings: Settings, request: Request) -> None:
         home = request.home or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="bifocal-")))
         settings = settings.model_copy(update={"home": home})
         store = stack.enter_context(open_store(settings))
-        collection = find_or_create_collection(store.rows, name, settings)
-        with (
-            WorkerOnDemand(store, settings) as on_demand,
-            progress("indexing", len(source.documents)) as advance,
-        ):
-            local.index(
-                store.rows,
-                collection,
-                iter(source.documents),
-                check_worker=on_demand.check,
-                advance=advance,
-            )
+        collection, _ = put_in(
+            store, settings, name, iter(source.documents), n_documents=len(source.documents)
+        )
         embedder = stack.enter_context(open_embedder(settings))
         search = Search(store.rows, store.index, embedder)
         part = request.output.with_name(f"{request.output.name}.part")
