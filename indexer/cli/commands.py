@@ -255,6 +255,9 @@ def mine(  # noqa: PLR0917  typer makes options of them, callable by name alone
     data: Annotated[Path | None, typer.Option(help="Folder in BEIR layout.")] = None,
     split: Annotated[str, typer.Option(help="Which judgements of --data.")] = "train",
     squad: Annotated[list[Path] | None, typer.Option(help="Files in SQuAD's format.")] = None,
+    titles: Annotated[
+        bool, typer.Option("--titles", help="Ask the titles of --data instead of its judged queries.")
+    ] = False,
     negatives: Annotated[int, typer.Option(min=1, max=20, help="For each question.")] = 2,
     limit: Annotated[int | None, typer.Option(min=1, help="Questions, chosen at random.")] = None,
     home: Annotated[
@@ -279,6 +282,7 @@ def mine(  # noqa: PLR0917  typer makes options of them, callable by name alone
                 limit=limit,
                 home=home,
                 seed=seed,
+                titles=titles,
             ),
         )
 

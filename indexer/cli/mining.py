@@ -16,7 +16,7 @@ from indexer.cli.printing import output
 from indexer.evaluation.dataset import read_folder
 from indexer.training.joint.groups import as_json
 from indexer.training.joint.mining import mine
-from indexer.training.joint.sources import Source, beir_source, squad_source
+from indexer.training.joint.sources import Source, beir_source, squad_source, title_source
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +29,8 @@ class Request:
     limit: int | None
     home: Path | None
     seed: int
+    titles: bool = False
+    """The titles of `data` are the questions, not its judged queries."""
 
 
 def mine_negatives(settings: Settings, request: Request) -> None:
@@ -71,5 +73,9 @@ def _source(request: Request) -> tuple[str, Source]:
     if (request.data is None) == (not request.squad):
         raise InvalidInput("give either --data DIR or --squad FILE (one or several)")
     if request.data is None:
+        if request.titles:
+            raise InvalidInput("--titles needs --data DIR, whose corpus has titles")
         return "mining-squad", squad_source(request.squad)
+    if request.titles:
+        return "mining-titles", title_source(request.data)
     return "mining", beir_source(read_folder(request.data, split=request.split))

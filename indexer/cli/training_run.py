@@ -101,6 +101,7 @@ def _mined(settings: Settings, recipe: Recipe, folder: Path) -> list[Path]:
                     limit=step.get("limit"),
                     home=None,
                     seed=recipe.settings.get("seed", 1),
+                    titles=step.get("titles", False),
                 ),
             )
     return files

@@ -9,7 +9,7 @@ import pytest
 
 from app.errors import BadFile
 from indexer.training.joint.groups import NO_ANSWER, Candidate, Group, as_json, read_groups
-from indexer.training.joint.perturbing import unanswerable
+from indexer.training.joint.perturbing import unanswerable, without_answer
 
 CONTEXT = "In 1863 the Treaty of Bern was signed in Basel by 12 cantons."
 
@@ -124,3 +124,22 @@ def test_the_answer_itself_never_replaces_a_word_of_the_question() -> None:
     for seed in range(20):
         changed = unanswerable("Which town signed in Geneva?", CONTEXT, "Basel", random.Random(seed))
         assert changed is None or "Basel" not in changed
+
+
+@pytest.mark.parametrize(
+    ("text", "answer", "rest"),
+    [
+        ("It is old. It was built in 1461. It is long.", "1461", "It is old. It is long."),
+        ("Built in 1461. It is old. It is long.", "1461", "It is old. It is long."),
+        ("It is old. It is long. Built in 1461.", "1461", "It is old. It is long."),
+        ("It is old. Built by J. Heintz. It is long.", "J. Heintz", "It is old. It is long."),
+        ("It was built in 1461. So it is of 1461. It is long.", "1461", None),
+        ("It was built in 1461 by a man of Basel. It is long.", "1461", None),
+        ("It was built in 1461.", "1461", None),
+    ],
+)
+def test_a_passage_loses_its_answer_with_the_sentence_around_it(
+    text: str, answer: str, rest: str | None
+) -> None:
+    start = text.index(answer)
+    assert without_answer(text, (start, start + len(answer))) == rest

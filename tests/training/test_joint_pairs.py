@@ -60,6 +60,15 @@ def test_a_window_of_a_long_passage_holds_the_answer(seed: int, answer: str) -> 
     assert int(batch["attention_mask"].sum()) == 32
 
 
+def test_half_of_the_passages_that_stand_alone_are_read_in_a_short_window() -> None:
+    alone = answered("Who?", " ".join([CONTEXT] * 20), "Basel")
+    rivals = Group("Who?", (*alone.candidates, Candidate(alone.candidates[0].text, None, 0.0, NO_ANSWER)))
+    lengths = [int(encode(alone, max_tokens=224, seed=s)["attention_mask"].sum()) for s in range(40)]
+    assert set(lengths) == {128, 224}
+    assert 10 < lengths.count(128) < 30
+    assert {int(encode(rivals, max_tokens=224, seed=s)["attention_mask"].sum()) for s in range(9)} == {448}
+
+
 def test_an_answer_longer_than_the_window_is_ignored() -> None:
     answer = " ".join(["water"] * 60)
     batch = encode(answered("Who?", f"It was {answer} again.", answer), max_tokens=32)

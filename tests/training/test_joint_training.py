@@ -102,14 +102,21 @@ def test_a_question_that_was_mined_is_not_repeated_without_its_rivals() -> None:
     assert without_repetition([mined, alone]) == [mined]
 
 
-def test_changed_questions_have_no_answer_and_no_part_in_ranking() -> None:
-    text = "In 1863 the Treaty of Bern was signed."
-    groups = [Group("Who was first in Basel?", (Candidate(text, None, 1.0, (3, 7)),))] * 10
+def test_forms_without_an_answer_change_the_question_or_the_passage_and_are_not_ranked() -> None:
+    text = "In 1863 the Treaty of Bern was signed. It was a long treaty. It was kept for many years."
+    groups = [Group("Who was first in Basel?", (Candidate(text, None, 1.0, (3, 7)),))] * 40
     changed = perturbed(groups, share=0.5, choice=random.Random(1))
-    assert len(changed) == 5
+    assert len(changed) == 20
+    rest = "It was a long treaty. It was kept for many years."
+    cut = [group for group in changed if group.candidates[0].text == rest]
+    asked_otherwise = [group for group in changed if group.candidates[0].text == text]
+    assert len(cut) + len(asked_otherwise) == 20
+    assert cut
+    assert {group.question for group in cut} == {"Who was first in Basel?"}
+    assert "Who was first in Basel?" not in {group.question for group in asked_otherwise}
     for group in changed:
-        assert group.question != "Who was first in Basel?"
-        assert group.candidates == (Candidate(text, None, None, NO_ANSWER),)
+        (candidate,) = group.candidates
+        assert (candidate.relevance, candidate.answer) == (None, NO_ANSWER)
 
 
 def test_a_recipe_mines_before_it_trains_and_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

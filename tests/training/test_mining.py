@@ -108,7 +108,19 @@ def test_questions_without_enough_negatives_are_left_out(tmp_path: Path) -> None
     assert mine(tmp_path, "--squad", squad_file(tmp_path), "--negatives", 8) == []
 
 
-@pytest.mark.parametrize("arguments", [(), ("--data", "a", "--squad", "b")])
+def test_a_title_finds_the_text_below_it_among_texts_of_like_titles(tmp_path: Path) -> None:
+    groups = mine(tmp_path, "--data", write_folder(tmp_path / "animals"), "--titles", "--limit", 4)
+    assert len(groups) == 4
+    for group in groups:
+        first, *others = group.candidates
+        assert group.question.lower() in first.text.lower()
+        assert [c.relevance for c in group.candidates] == [1, 0, 0]
+        assert {c.title for c in group.candidates} == {None}
+        assert {c.answer for c in group.candidates} == {None}
+        assert first.text not in [other.text for other in others]
+
+
+@pytest.mark.parametrize("arguments", [(), ("--data", "a", "--squad", "b"), ("--squad", "b", "--titles")])
 def test_one_kind_of_source_is_needed(tmp_path: Path, arguments: tuple[str, ...]) -> None:
     mine(tmp_path, *arguments, exit_code=1)
 

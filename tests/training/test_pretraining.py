@@ -232,7 +232,9 @@ def test_objectives_train_from_scratch_and_go_on(
 
 def test_pretraining_lowers_the_held_out_loss(bases: dict[str, Path], tmp_path: Path) -> None:
     corpus = write_corpus(tmp_path / "corpus")
-    result = pretrain(request(bases["bert"], corpus, tmp_path / "out", max_steps=150, whole_words=True)).result
+    result = pretrain(
+        request(bases["bert"], corpus, tmp_path / "out", max_steps=150, whole_words=True)
+    ).result
     assert result.validation["mlm_loss"] < 0.8 * result.before["mlm_loss"]
     assert result.validation["mlm_accuracy"] > result.before["mlm_accuracy"]
 

@@ -44,7 +44,8 @@ def _group(judged: Judged, hits: Sequence[Hit], *, n_negatives: int, choice: ran
     negatives = [hit for hit in hits if hit.document_id not in judged.relevant and judged.is_negative(hit)]
     if positive is None or len(negatives) < n_negatives:
         return None
-    answer = NO_ANSWER if judged.positive else None
+    has_span = judged.positive is not None and judged.positive.answer is not None
+    answer = NO_ANSWER if has_span else None
     chosen = [
         Candidate(hit.passages[0].text, hit.title, 0.0, answer)
         for hit in choice.sample(negatives, n_negatives)

@@ -14,6 +14,9 @@ MAX_QUESTION_TOKENS = 64
 STEP = 32
 """Lengths are padded to multiples of this, because PyTorch keeps prepared code for every shape it sees."""
 MIN_LENGTH = 96
+SHORT = 128
+SHORT_SHARE = 0.5
+"""Of the passages that stand alone, read in a window of `SHORT` tokens: more questions for the same work."""
 TITLE_SHARE = 0.6
 """Of pairs that keep their title, so that the model reads passages with and without one."""
 IGNORED = -1
@@ -63,6 +66,8 @@ class PairEncoder:
         make the others' padding longer."""
         question = self._tokenizer.token_ids([group.question])[0][:MAX_QUESTION_TOKENS]
         limit = self._max_tokens
+        if len(group.candidates) == 1 and self._choice.random() < SHORT_SHARE:
+            limit = min(limit, SHORT)
         pairs: list[Pair] = []
         for candidate in group.candidates:
             pair = self._pair(question, candidate, limit)

@@ -1,7 +1,8 @@
 """Questions that look answerable and are not, made by small changes to answerable ones.
 
 The kinds are those that Rajpurkar et al. 2018 (table 2) found in questions written to be unanswerable:
-another name or number, an antonym, a negation. A changed question goes with the unchanged paragraph.
+another name or number, an antonym, a negation. A changed question goes with the unchanged paragraph. Or the
+question stays, and the sentence with its answer is taken out of the paragraph.
 """
 
 import random
@@ -14,6 +15,9 @@ NEGATABLE = re.compile(
     r"\b(did|does|do|was|were|is|are|has|have|had|can|could|will|would|should)\b(?! not\b)"
 )
 NEGATED = {"can": "can't", "will": "won't"}
+SENTENCE_END = re.compile(r"[.!?][\"'”’)]*\s+(?=[\"'“‘(]*[A-Z0-9])")
+MIN_REST = 0.4
+"""Of a context, that must be left when a sentence is taken out."""
 OPENING = frozenset(
     {"The", "This", "That", "These", "Those", "In", "It", "He", "She", "They", "On", "At", "As", "By"}
 )
@@ -46,6 +50,17 @@ def unanswerable(question: str, context: str, answer: str, choice: random.Random
         if changed is not None and changed != question:
             return changed
     return None
+
+
+def without_answer(context: str, answer: tuple[int, int]) -> str | None:
+    """The context without the sentences that the answer touches; None where the rest holds it again, or is
+    little."""
+    start, end = answer
+    begin = max((m.end() for m in SENTENCE_END.finditer(context, 0, start)), default=0)
+    found = SENTENCE_END.search(context, end)
+    rest = context[:begin] + (context[found.end() :] if found else "")
+    is_enough = len(rest) >= MIN_REST * len(context)
+    return rest.strip() if is_enough and context[start:end].casefold() not in rest.casefold() else None
 
 
 def _other_name(question: str, context: str, answer: str, choice: random.Random) -> str | None:

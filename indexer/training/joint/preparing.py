@@ -14,7 +14,7 @@ from indexer.training.freezing import freeze
 from indexer.training.joint.groups import NO_ANSWER, Candidate, Group, read_groups
 from indexer.training.joint.measuring import METRIC, measure_groups
 from indexer.training.joint.pairs import PairEncoder
-from indexer.training.joint.perturbing import unanswerable
+from indexer.training.joint.perturbing import unanswerable, without_answer
 from indexer.training.joint.trainer import collator, freeze_word_embeddings
 from indexer.training.prepared import Prepared
 from indexer.training.request import TrainingRequest
@@ -26,6 +26,8 @@ TRAINING_TOKENS = 224
 N_HELD_OUT = 12
 """Titles whose questions take no part in training."""
 N_MEASURED = 400
+CUT_SHARE = 0.25
+"""Of the forms without an answer, made by cutting the passage; the others are changed questions."""
 
 
 def prepare_joint(request: TrainingRequest, base: Base) -> Prepared:
@@ -85,17 +87,27 @@ def without_repetition(groups: Sequence[Group]) -> list[Group]:
 
 
 def perturbed(groups: Sequence[Group], *, share: float, choice: random.Random) -> list[Group]:
-    """Of a share of the questions that have an answer, a form that has none in the same passage."""
+    """Of a share of the questions that have an answer, a form that has none: of the question, in the same
+    passage, or of the passage, to the same question."""
     answered = [group for group in groups if group.candidates[0].answer not in (None, NO_ANSWER)]
-    changed = []
-    for group in choice.sample(answered, round(share * len(answered))):
-        first = group.candidates[0]
-        assert first.answer is not None
-        start, end = first.answer
+    sampled = choice.sample(answered, round(share * len(answered)))
+    made = (_without_answer(group, choice) for group in sampled)
+    return [group for group in made if group is not None]
+
+
+def _without_answer(group: Group, choice: random.Random) -> Group | None:
+    first = group.candidates[0]
+    assert first.answer is not None
+    start, end = first.answer
+    question: str | None = group.question
+    text: str | None = first.text
+    if choice.random() < CUT_SHARE:
+        text = without_answer(first.text, first.answer)
+    else:
         question = unanswerable(group.question, first.text, first.text[start:end], choice)
-        if question is not None:
-            changed.append(Group(question, (Candidate(first.text, first.title, None, NO_ANSWER),)))
-    return changed
+    if question is None or text is None:
+        return None
+    return Group(question, (Candidate(text, first.title, None, NO_ANSWER),))
 
 
 def _held_out(groups: Sequence[Group], choice: random.Random) -> set[str]:

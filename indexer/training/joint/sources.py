@@ -7,6 +7,7 @@ from pathlib import Path
 
 from app.domain import Hit
 from indexer.evaluation.dataset import CorpusDocument, Dataset, read_corpus
+from indexer.evaluation.lines import find_file
 from indexer.training.joint.groups import NO_ANSWER, Candidate, read_groups
 from indexer.training.joint.mining import Judged
 
@@ -53,6 +54,31 @@ def beir_source(dataset: Dataset) -> Source:
         questions.append(Judged(text, frozenset(_relevant(judged)), None, other))
     assert dataset.corpus is not None
     return Source(list(read_corpus(dataset.corpus)), questions)
+
+
+def title_source(folder: Path) -> Source:
+    """Titles as questions and the texts below them as their answers, for want of judged questions.
+
+    A title says what its text is about, and texts with like titles are hard negatives. The documents are
+    searched, and trained on, without their titles.
+
+    Args:
+        folder: with a corpus.jsonl in BEIR's layout; a document without title or text is left out.
+
+    Raises:
+        BadFile
+    """
+    documents, questions = [], []
+    for document in read_corpus(find_file(folder, "corpus.jsonl")):
+        if document.title and document.text.strip():
+            documents.append(CorpusDocument(document.id, None, document.text))
+            answer = Candidate(document.text, None, 1.0, None)
+            questions.append(Judged(document.title, frozenset({document.id}), answer, _anything))
+    return Source(documents, questions)
+
+
+def _anything(_hit: Hit) -> bool:
+    return True
 
 
 class _LacksAnswer:

@@ -18,7 +18,7 @@ from app.errors import BadFile, InvalidInput
 
 FOLDER = Path(__file__).parent
 FIELDS = ("name", "task", "mine", "settings", "labels", "card")
-MINING_FIELDS = ("output", "data", "split", "squad", "negatives", "limit")
+MINING_FIELDS = ("output", "data", "split", "squad", "titles", "negatives", "limit")
 CARD_FIELDS = ("summary", "sources", "licence", "limits")
 
 
