@@ -12,6 +12,7 @@ BifocalError
 |   `-- BadCursor                 a cursor that this listing did not give out
 |-- NotFound
 |   |-- CollectionNotFound
+|   |-- AliasNotFound
 |   |-- DocumentNotFound
 |   |-- ClassifierNotFound        of this name, or of this version
 |   |-- JobNotFound
@@ -21,6 +22,8 @@ BifocalError
 |-- RateLimited                   too many requests of one caller; retry after `retry_after_s`
 |-- Conflict
 |   |-- CollectionExists          with other settings
+|   |-- NameTaken                 a collection and an alias cannot have one name
+|   |-- CollectionInUse           something depends on it: aliases lead to it
 |   |-- FingerprintMismatch       the collection or classifier was made by another model or splitter
 |   |-- RankingChanged            a cursor's earlier pages are no longer the first of the ranking
 |   |-- JobFinished               cannot be cancelled any more
@@ -94,6 +97,10 @@ class CollectionNotFound(NotFound):
     pass
 
 
+class AliasNotFound(NotFound):
+    pass
+
+
 class DocumentNotFound(NotFound):
     pass
 
@@ -129,6 +136,14 @@ class Conflict(BifocalError):
 
 
 class CollectionExists(Conflict):
+    pass
+
+
+class NameTaken(Conflict):
+    pass
+
+
+class CollectionInUse(Conflict):
     pass
 
 

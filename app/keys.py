@@ -42,16 +42,13 @@ class ApiKey:
     name: str
     scopes: frozenset[Scope]
     collections: frozenset[str] | None
-    """Names that it is restricted to; None: all."""
+    """Names of collections or aliases that it is restricted to; None: all."""
     created_at: dt.datetime
     revoked_at: dt.datetime | None = None
 
     def allows(self, *scopes: Scope) -> bool:
         """Any of them."""
         return Scope.ADMIN in self.scopes or not self.scopes.isdisjoint(scopes)
-
-    def reaches(self, collection: str) -> bool:
-        return self.collections is None or collection in self.collections
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from fastapi.middleware.cors import CORSMiddleware
 
 from app import __version__
 from app.api import (
+    aliases,
     answers,
     classification,
     classifiers,
@@ -123,6 +124,7 @@ def create_app(
         documents.router,
         files.router,
         collections.router,
+        aliases.router,
         evaluations.router,
         jobs.router,
         classification.router,

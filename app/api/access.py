@@ -21,6 +21,10 @@ SCOPES: Mapping[str, tuple[Scope, ...]] = {
     "put_collection": ADMIN,
     "delete_collection": ADMIN,
     "put_search_settings": ADMIN,
+    "list_aliases": (Scope.READ, Scope.WRITE),
+    "get_alias": (Scope.READ, Scope.WRITE),
+    "put_alias": ADMIN,
+    "delete_alias": ADMIN,
     "post_documents": WRITE,
     "put_document": WRITE,
     "delete_document": WRITE,
@@ -61,6 +65,8 @@ SCOPES: Mapping[str, tuple[Scope, ...]] = {
 WITHOUT_COLLECTION = frozenset(
     {
         "list_collections",
+        "list_aliases",
+        "get_alias",
         "list_jobs",
         "get_job",
         "list_job_outcomes",
@@ -102,7 +108,9 @@ async def admit(request: Request, operation: str) -> None:
         raise Unauthenticated(_unauthenticated(request))
     request.scope["api_key"] = key
     _require_scope(key, operation)
-    _require_reach(key, operation, request)
+    if key.collections is not None:
+        request.scope["reachable"] = service.keyring.with_what_they_lead_to(key.collections)
+        _require_reach(key, operation, request)
 
 
 def given_secret(request: Request) -> str:
@@ -116,9 +124,10 @@ def scopes_of(operation: str) -> tuple[Scope, ...]:
 
 
 def reachable(request: Request) -> frozenset[str] | None:
-    """Names of collections that the caller's key is restricted to; None: all."""
-    key: ApiKey | None = request.scope.get("api_key")
-    return None if key is None else key.collections
+    """Names of collections and aliases that the caller's key is restricted to, and of the collections that
+    these aliases lead to; None: all."""
+    names: frozenset[str] | None = request.scope.get("reachable")
+    return names
 
 
 def reaches(request: Request, collection: str) -> bool:
@@ -156,12 +165,18 @@ def _require_scope(key: ApiKey, operation: str) -> None:
 
 
 def _require_reach(key: ApiKey, operation: str, request: Request) -> None:
-    """The answer is the same whether the collection exists or not."""
-    if key.collections is None:
-        return
-    collection = request.path_params.get("collection")
-    if collection is None:
+    """A key reaches the names it is restricted to, wherever an alias among them leads, and its collections
+    through every alias. The answer is the same whether the collection exists or not."""
+    named = request.path_params.get("collection")
+    if named is None:
         if operation not in WITHOUT_COLLECTION:
             raise Forbidden(f"the key {key.id} is restricted to collections; this concerns all of them")
-    elif not key.reaches(unquote(collection)):
+        return
+    name = unquote(named)
+    if reaches(request, name):
+        return
+    collection = parts(request).keyring.collection_of(name)
+    if not reaches(request, collection):
         raise Forbidden(f"the key {key.id} is restricted to other collections")
+    # Should the alias be led elsewhere before the endpoint looks, it would reach what the key does not.
+    request.path_params["collection"] = collection

@@ -21,8 +21,20 @@ CollectionName = Annotated[
     BeforeValidator(_decode),
     Path(
         alias="collection",
-        description="1 to 63 characters of a-z, 0-9, _ and -; the first is a letter or digit.",
+        description="Name of a collection, or an alias of one: 1 to 63 characters of a-z, 0-9, _ and -; the "
+        "first is a letter or digit.",
         openapi_examples={"demo": {"value": "demo"}},
+    ),
+]
+
+AliasName = Annotated[
+    str,
+    StringConstraints(pattern=COLLECTION_NAME),
+    BeforeValidator(_decode),
+    Path(
+        alias="alias",
+        description="1 to 63 characters of a-z, 0-9, _ and -; the first is a letter or digit.",
+        openapi_examples={"current": {"value": "current"}},
     ),
 ]
 

@@ -155,6 +155,18 @@ class Collection:
 
 
 @dataclass(frozen=True, slots=True)
+class Alias:
+    """Another name of a collection: whoever asks for it gets the collection."""
+
+    name: str
+    collection: str
+    """Name of the collection."""
+    created_at: dt.datetime
+    updated_at: dt.datetime
+    """When it was last pointed at a collection."""
+
+
+@dataclass(frozen=True, slots=True)
 class CollectionStats:
     n_documents: int
     n_passages: int

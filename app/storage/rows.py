@@ -36,6 +36,7 @@ from app.domain import (
     View,
 )
 from app.filters import Filter
+from app.storage.alias_rows import AliasRows
 from app.storage.classifier_rows import ClassifierRows
 from app.storage.key_rows import KeyRows
 
@@ -127,7 +128,7 @@ class Generation:
     """JSON: kind of index, recall measured at build, seconds, size."""
 
 
-class Rows(ClassifierRows, KeyRows, Protocol):
+class Rows(AliasRows, ClassifierRows, KeyRows, Protocol):
     # Collections -----------------------------------------------------------------------------
 
     def create_collection(
@@ -137,10 +138,11 @@ class Rows(ClassifierRows, KeyRows, Protocol):
 
         Raises:
             CollectionExists: the name is taken with other settings or another fingerprint.
+            NameTaken: it is an alias.
         """
 
     def collection(self, name: str) -> Collection:
-        """Raises CollectionNotFound."""
+        """Of this name, or the one that the alias of this name leads to. Raises CollectionNotFound."""
 
     def collections(self) -> Sequence[Collection]:
         """All, by name."""
@@ -151,7 +153,12 @@ class Rows(ClassifierRows, KeyRows, Protocol):
     def drop_collection(self, name: str) -> None:
         """Make it and its jobs invisible at once; `purge_dropped` frees the space later.
 
-        Raises CollectionNotFound. The name can be used again immediately.
+        The name can be used again immediately.
+
+        Raises:
+            CollectionNotFound
+            NameTaken: it is an alias.
+            CollectionInUse: aliases lead to it.
         """
 
     def purge_dropped(self, *, limit: int = 10_000) -> Sequence[int]:

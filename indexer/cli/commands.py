@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 
 from app.domain import Mode
+from indexer.cli.aliases import aliases
 from indexer.cli.collections import collections
 from indexer.cli.failures import reported
 from indexer.cli.jobs import jobs
@@ -25,6 +26,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
+app.add_typer(aliases)
 app.add_typer(collections)
 app.add_typer(jobs)
 app.add_typer(keys)

@@ -117,15 +117,20 @@ def create_collection(
     Raises:
         InvalidInput: a name that the service could not be asked for.
     """
-    if re.fullmatch(COLLECTION_NAME, name) is None:
-        raise InvalidInput(
-            f"a collection cannot be called {name!r}; 1 to 63 characters of a-z, 0-9, _ and - are allowed, "
-            "the first of them a letter or digit"
-        )
+    require_name(name, of="a collection")
     files = encoder_files(settings)
     return rows.create_collection(
         name, CollectionSettings(splitter), fingerprint=files.fingerprint, model=files.name
     )
+
+
+def require_name(name: str, *, of: str) -> None:
+    """Raises InvalidInput for what the service could not be asked for."""
+    if re.fullmatch(COLLECTION_NAME, name) is None:
+        raise InvalidInput(
+            f"{of} cannot be called {name!r}; 1 to 63 characters of a-z, 0-9, _ and - are allowed, "
+            "the first of them a letter or digit"
+        )
 
 
 def find_or_create_collection(rows: Rows, name: str, settings: Settings) -> Collection:

@@ -22,6 +22,8 @@ def _shared_client(_shared_settings: Settings) -> Iterator[TestClient]:
 @pytest.fixture
 def client(_shared_client: TestClient) -> TestClient:
     """A running service and worker; the collection `demo` holds three documents, and no other exists."""
+    for alias in _shared_client.get("/v1/aliases").json()["aliases"]:
+        _shared_client.delete(f"/v1/aliases/{alias['name']}")
     for collection in _shared_client.get("/v1/collections").json()["collections"]:
         _shared_client.delete(f"/v1/collections/{collection['name']}")
     fill(_shared_client)

@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +38,7 @@ def client(home: Path) -> Iterator[TestClient]:
     with worker_of(settings), client_of(settings) as client:
         client.put("/v1/collections/demo").raise_for_status()
         client.put("/v1/collections/other").raise_for_status()
+        client.put("/v1/aliases/passing", json={"collection": "demo"}).raise_for_status()
         documents = {"documents": DOCUMENTS}
         client.post("/v1/collections/demo/documents", json=documents, headers={"Prefer": "wait=30"})
         stored = new_key("first", scopes=[Scope.ADMIN])[0]
@@ -183,6 +185,9 @@ CALLS: dict[tuple[str, str], tuple[Any, set[Scope]]] = {
     ("GET", "/v1/models"): (None, {Scope.READ, Scope.WRITE}),
     ("PUT", "/v1/collections/demo"): (None, set()),
     ("PUT", "/v1/collections/demo/search-settings"): ({}, set()),
+    ("PUT", "/v1/aliases/passing"): ({"collection": "demo"}, set()),
+    ("GET", "/v1/aliases/passing"): (None, {Scope.READ, Scope.WRITE}),
+    ("GET", "/v1/aliases"): (None, {Scope.READ, Scope.WRITE}),
 }
 """Body, and the scopes that suffice beside admin."""
 
@@ -230,6 +235,64 @@ def test_a_restricted_key_sees_no_job_of_other_collections(client: TestClient, n
     documents = {"documents": [{"id": "a", "text": "x"}]}
     own = client.post("/v1/collections/other/documents", json=documents, headers=headers).json()
     assert client.get(f"/v1/jobs/{own['id']}", headers=headers).json()["collection"] == "other"
+
+
+def test_a_restricted_key_reaches_its_collection_through_any_alias(
+    client: TestClient, new_header: NewKey, home: Path
+) -> None:
+    headers = new_header(Scope.READ, collections=["demo"])
+    with_rows(home, lambda rows: rows.put_alias("wanders", "demo"))
+    search = f"/v1/collections/wanders{SEARCH}"
+    assert len(client.post(search, json=QUERY, headers=headers).json()["hits"]) == 3
+    with_rows(home, lambda rows: rows.put_alias("wanders", "other"))
+    assert_problem(client.post(search, json=QUERY, headers=headers), 403, "forbidden")
+
+
+def test_a_key_restricted_to_an_alias_goes_where_the_alias_leads(
+    client: TestClient, new_header: NewKey, home: Path
+) -> None:
+    headers = new_header(Scope.ADMIN, collections=["leads"])
+    path = f"/v1/collections/leads{SEARCH}"
+    assert status(client, "POST", path, headers, QUERY) == 404
+    for reached, unreached in (("demo", "other"), ("other", "demo")):
+        with_rows(home, partial(SqliteRows.put_alias, name="leads", collection=reached))
+        for name in ("leads", reached):
+            assert status(client, "POST", f"/v1/collections/{name}{SEARCH}", headers, QUERY) == 200
+        assert status(client, "POST", f"/v1/collections/{unreached}{SEARCH}", headers, QUERY) == 403
+        listed = client.get("/v1/collections", headers=headers).json()["collections"]
+        assert [each["name"] for each in listed] == [reached]
+        jobs = client.get("/v1/jobs", headers=headers).json()["jobs"]
+        assert {job["collection"] for job in jobs} <= {reached}
+
+
+def test_what_a_key_reaches_through_an_alias_stays_the_same_within_a_request(
+    client: TestClient, new_header: NewKey, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The alias is led elsewhere after the key was looked at and before the endpoint runs."""
+    headers = new_header(Scope.READ, collections=["demo"])
+    with_rows(home, lambda rows: rows.put_alias("hurried", "demo"))
+    collection = SqliteRows.collection
+
+    def led_elsewhere_first(rows: SqliteRows, name: str) -> Any:
+        rows.put_alias("hurried", "other")
+        return collection(rows, name)
+
+    monkeypatch.setattr(SqliteRows, "collection", led_elsewhere_first)
+    shown = client.get("/v1/collections/hurried", headers=headers)
+    assert shown.json()["name"] == "demo"
+
+
+def test_a_restricted_key_sees_the_aliases_of_its_collections_and_changes_none(
+    client: TestClient, new_header: NewKey, home: Path
+) -> None:
+    headers = new_header(Scope.ADMIN, collections=["demo"])
+    with_rows(home, lambda rows: [rows.put_alias(to[0], to) for to in ("demo", "other")])
+    listed = client.get("/v1/aliases", headers=headers).json()["aliases"]
+    assert {each["collection"] for each in listed} == {"demo"}
+    assert status(client, "GET", "/v1/aliases/d", headers) == 200
+    assert_problem(client.get("/v1/aliases/o", headers=headers), 404, "alias-not-found")
+    for method, body in (("PUT", {"collection": "demo"}), ("DELETE", None)):
+        assert status(client, method, "/v1/aliases/d", headers, body) == 403
 
 
 # Nothing is forgotten ----------------------------------------------------------------------------

@@ -47,6 +47,7 @@ def test_help_names_every_command() -> None:
         "settings",
         "doctor",
         "collections",
+        "aliases",
         "jobs",
         "models",
     ]

@@ -25,6 +25,7 @@ from app.errors import (
 )
 from app.storage.rows import EncodedDocument, MetadataUpdate, Rows
 from tests.storage.building import encoded, make_collection, unit_vectors, write
+from tests.storage.rows_aliases_contract import AliasesContract
 from tests.storage.rows_classifiers_contract import ClassifiersContract
 from tests.storage.rows_collections_contract import CollectionsContract
 from tests.storage.rows_feed_contract import FeedContract
@@ -292,6 +293,7 @@ class DocumentsContract:
 
 class RowsContract(
     CollectionsContract,
+    AliasesContract,
     DocumentsContract,
     FiltersContract,
     FacetsContract,

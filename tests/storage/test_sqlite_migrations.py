@@ -76,7 +76,9 @@ def test_processes_that_create_a_store_at_once_share_it(path: Path) -> None:
     assert_sound(path)
 
 
-DROP_LATER = "DROP TABLE classifier_weights; DROP TABLE classifiers; DROP TABLE api_keys; "
+DROP_LATER = (
+    "DROP TABLE classifier_weights; DROP TABLE classifiers; DROP TABLE api_keys; DROP TABLE aliases; "
+)
 
 
 def undo_metadata_index(path: Path) -> None:

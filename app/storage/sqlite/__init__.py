@@ -1,11 +1,12 @@
 """The rows seam, embedded: one SQLite file that the service and the worker share.
 
-Reading order: connection, migrations, collections, documents, writing, metadata, conditions, matching,
-columns, facets, feed, classifiers, jobs, reports, keys, leases, lives.
+Reading order: connection, migrations, collections, aliases, documents, writing, metadata, conditions,
+matching, columns, facets, feed, classifiers, jobs, reports, keys, leases, lives.
 """
 
 from pathlib import Path
 
+from app.storage.sqlite.aliases import AliasRows
 from app.storage.sqlite.classifiers import ClassifierRows
 from app.storage.sqlite.collections import CollectionRows
 from app.storage.sqlite.columns import Columns
@@ -28,6 +29,7 @@ __all__ = ["SqliteRows"]
 
 class SqliteRows(
     CollectionRows,
+    AliasRows,
     DocumentRows,
     WritingRows,
     MatchingRows,

@@ -14,7 +14,7 @@ from app.domain import (
     SearchSettings,
     SplitterSettings,
 )
-from app.errors import CollectionExists, CollectionNotFound
+from app.errors import CollectionExists, CollectionInUse, CollectionNotFound, NameTaken
 from app.storage.sqlite.connection import Database, n_free_pages, return_free_pages
 from app.storage.sqlite.times import from_us, now_us
 
@@ -26,8 +26,10 @@ class CollectionRows:
         self, name: str, settings: CollectionSettings, *, fingerprint: str, model: str
     ) -> tuple[Collection, bool]:
         with self._database.write() as connection:
-            present = _find(connection, name)
+            present = find_collection(connection, name)
             if present is not None:
+                if present.name != name:
+                    raise NameTaken(f"{name!r} is an alias, of the collection {present.name!r}")
                 _require_same(present, settings, fingerprint=fingerprint, model=model)
                 return present, False
             connection.execute(
@@ -35,7 +37,7 @@ class CollectionRows:
                 "VALUES (?, ?, ?, ?, ?)",
                 (name, json.dumps(dataclasses.asdict(settings)), fingerprint, model, now_us()),
             )
-            created = _find(connection, name)
+            created = find_collection(connection, name)
             assert created is not None
             return created, True
 
@@ -58,7 +60,7 @@ class CollectionRows:
 
     def drop_collection(self, name: str) -> None:
         with self._database.write() as connection:
-            key = require_collection(connection, name).key
+            key = _require_droppable(connection, name).key
             connection.execute("UPDATE collections SET dropped_at = ? WHERE key = ?", (now_us(), key))
             connection.execute(
                 "UPDATE jobs SET state = 'cancelled', finished_at = ?, worker = NULL, leased_until = NULL "
@@ -100,10 +102,20 @@ class CollectionRows:
 
 
 def require_collection(connection: sqlite3.Connection, name: str) -> Collection:
-    collection = _find(connection, name)
+    collection = find_collection(connection, name)
     if collection is None:
         raise CollectionNotFound(f"there is no collection {name!r}")
     return collection
+
+
+def find_collection(connection: sqlite3.Connection, name: str) -> Collection | None:
+    """The one place where a name becomes a collection: its own, or that of an alias."""
+    row = connection.execute(
+        "SELECT * FROM collections WHERE dropped_at IS NULL AND "
+        "(name = :name OR key = (SELECT collection_key FROM aliases WHERE name = :name))",
+        {"name": name},
+    ).fetchone()
+    return None if row is None else read_collection(row)
 
 
 def read_collection(row: sqlite3.Row) -> Collection:
@@ -124,11 +136,22 @@ def _search_settings(stored: Mapping[str, Any]) -> SearchSettings:
     return SearchSettings(Fusion(**stored.get("fusion", {})), stored.get("candidates"))
 
 
-def _find(connection: sqlite3.Connection, name: str) -> Collection | None:
-    row = connection.execute(
-        "SELECT * FROM collections WHERE name = ? AND dropped_at IS NULL", (name,)
-    ).fetchone()
-    return None if row is None else read_collection(row)
+def _require_droppable(connection: sqlite3.Connection, name: str) -> Collection:
+    collection = require_collection(connection, name)
+    if collection.name != name:
+        raise NameTaken(
+            f"{name!r} is an alias, of the collection {collection.name!r}; delete the alias, or the "
+            "collection by its own name"
+        )
+    aliases = connection.execute(
+        "SELECT name FROM aliases WHERE collection_key = ? ORDER BY name", (collection.key,)
+    ).fetchall()
+    if aliases:
+        raise CollectionInUse(
+            f"aliases lead to the collection {name!r}: {', '.join(alias for (alias,) in aliases)}; "
+            "point them at another collection or delete them first"
+        )
+    return collection
 
 
 def _require_same(present: Collection, settings: CollectionSettings, *, fingerprint: str, model: str) -> None:

@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Sequence
 
 from app.errors import Overloaded, SchemaTooNew, StorageDamaged
+from app.storage.sqlite.aliases import ALIASES_7
 from app.storage.sqlite.classifiers import CLASSIFIERS_5
 from app.storage.sqlite.connection import Database
 from app.storage.sqlite.keys import API_KEYS_6
@@ -194,6 +195,7 @@ MIGRATIONS: Sequence[Sequence[Step]] = (
     REPORTS_4,
     CLASSIFIERS_5,
     API_KEYS_6,
+    ALIASES_7,
 )
 
 
