@@ -1,19 +1,19 @@
 """Answers, entities and labels that models give, judged against what people gave."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 import numpy as np
 
 from indexer.evaluation.metrics import Values
+from indexer.evaluation.reliability import Bin, expected_calibration_error, reliability
 from indexer.evaluation.statistics import Estimate, estimate
 from indexer.evaluation.task_examples import ContextQuestion, LabelledText, TaggedSentence
 from indexer.evaluation.task_metrics import (
     answer_f1,
     auroc,
     exact_match,
-    expected_calibration_error,
     macro_f1,
     span_f1,
 )
@@ -53,6 +53,8 @@ class Judged:
     """Of each example, under `columns`."""
     columns: tuple[str, ...]
     notes: tuple[str, ...] = ()
+    reliability: Mapping[str, Sequence[Bin]] = field(default_factory=dict)
+    """What a probability is of, to how far it can be believed."""
 
 
 def judge_answers(
@@ -63,7 +65,8 @@ def judge_answers(
 ) -> Judged:
     """Where some questions have no answer, a model may abstain: it does below a probability of 0.5.
 
-    `best span` metrics look at what it would have answered, over the questions that have an answer.
+    `best span` metrics look at what it would have answered, over the questions that have an answer. The
+    probability is that there is an answer where some questions have none, and else that it is right.
     """
     given = _each(questions, answer, advance)
     has_answer = [bool(question.answers) for question in questions]
@@ -71,13 +74,14 @@ def judge_answers(
     final = [g.text if not may_abstain or g.probability >= 0.5 else "" for g in given]
     matches = np.array([exact_match(f, q.answers) for f, q in zip(final, questions, strict=True)])
     overlaps = np.array([answer_f1(f, q.answers) for f, q in zip(final, questions, strict=True)])
-    right = [
-        bool(q.answers) and exact_match(g.text, q.answers) == 1 for g, q in zip(given, questions, strict=True)
-    ]
+    meaning, is_right = "that the answer is exactly right", [bool(match) for match in matches]
+    if may_abstain:
+        meaning, is_right = "that there is an answer", has_answer
+    bins = reliability([g.probability for g in given], is_right)
     metrics = {
         "exact match": estimate(matches),
         "F1": estimate(overlaps),
-        "calibration error": _point(expected_calibration_error([g.probability for g in given], right)),
+        "calibration error": _point(expected_calibration_error(bins)),
     }
     if may_abstain and any(has_answer):
         metrics["answerable AUROC"] = _point(auroc([g.probability for g in given], has_answer))
@@ -90,6 +94,7 @@ def judge_answers(
             for q, f, g, overlap in zip(questions, final, given, overlaps, strict=True)
         ],
         columns=("id", "question", "answer", "probability", "F1", "expected"),
+        reliability={meaning: bins},
     )
 
 
@@ -134,18 +139,20 @@ def judge_labels(
     given = _each([each.text for each in texts], classify, advance)
     predicted, expected = [each.label for each in given], [each.label for each in texts]
     right = [p == e for p, e in zip(predicted, expected, strict=True)]
+    bins = reliability([each.probability for each in given], right)
     return Judged(
         len(texts),
         {
             "accuracy": estimate(np.array(right, np.float64)),
             "macro F1": _point(macro_f1(predicted, expected)),
-            "calibration error": _point(expected_calibration_error([g.probability for g in given], right)),
+            "calibration error": _point(expected_calibration_error(bins)),
         },
         rows=[
             (each.text, g.label, f"{g.probability:.4f}", each.label)
             for each, g in zip(texts, given, strict=True)
         ],
         columns=("text", "predicted", "probability", "expected"),
+        reliability={"that the label is right": bins},
     )
 
 

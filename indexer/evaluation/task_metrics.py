@@ -5,14 +5,11 @@ import string
 from collections import Counter
 from collections.abc import Sequence
 
-import numpy as np
 from seqeval.metrics import f1_score as seqeval_f1
 from sklearn.metrics import accuracy_score, f1_score, roc_auc_score
 
 ARTICLES = re.compile(r"\b(a|an|the)\b")
 PUNCTUATION = str.maketrans("", "", string.punctuation)
-N_BINS = 15
-"""Of confidence. Source: Guo et al. 2017, section 4."""
 
 
 def accuracy(predicted: Sequence[str], expected: Sequence[str]) -> float:
@@ -69,27 +66,6 @@ def auroc(scores: Sequence[float], is_positive: Sequence[bool]) -> float:
     if len(set(is_positive)) < 2:
         raise ValueError("AUROC needs positives and negatives; only one of them was given")
     return float(roc_auc_score(is_positive, scores))
-
-
-def expected_calibration_error(
-    confidences: Sequence[float], is_right: Sequence[bool], *, n_bins: int = N_BINS
-) -> float:
-    """By how much confidence and share of right answers differ on average.
-
-    ECE = sum_b n_b / n |share right in b - mean confidence in b|, with bins (i/m, (i+1)/m] of equal width.
-    Source: Guo et al. 2017, section 2, equation 3.
-
-    >>> round(expected_calibration_error([0.9, 0.8, 0.1], [True, False, False], n_bins=2), 4)
-    0.2667
-
-    Args:
-        confidences: (n,), 0..1, n > 0.
-    """
-    confidence = np.asarray(confidences, dtype=np.float64)
-    right = np.asarray(is_right, dtype=np.float64)
-    bins = np.clip(np.ceil(confidence * n_bins).astype(np.int64) - 1, 0, n_bins - 1)
-    gaps = np.bincount(bins, weights=right - confidence, minlength=n_bins)  # (m,), n_b times the difference
-    return float(np.abs(gaps).sum() / len(confidence))
 
 
 def _word_f1(predicted: Sequence[str], expected: Sequence[str]) -> float:

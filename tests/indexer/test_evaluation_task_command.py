@@ -106,6 +106,8 @@ def test_texts_are_labelled_by_the_classifier_and_labels_may_be_numbers(
     data.write_text('{"text": "good", "label": "1"}\n{"text": "bad", "label": "negative"}\n')
     evaluate("--task", "classification", "--data", data, "--output", results)
     assert set(found_in(results)["metrics"]) == {"accuracy", "macro F1", "calibration error"}
+    assert sum(each["n"] for each in found_in(results)["reliability"]["that the label is right"]) == 2
+    assert (results / "reliability.svg").is_file()
     data.write_text('{"text": "good", "label": "neutral"}\n')
     printed = evaluate("--task", "classification", "--data", data, "--output", results, exit_code=1)
     assert printed.endswith("bifocal: the model has no label 'neutral'; it has negative, positive\n")

@@ -1,6 +1,5 @@
 """Metrics of labels, entities and answers against figures computed by hand."""
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,7 +9,6 @@ from indexer.evaluation.task_metrics import (
     answer_f1,
     auroc,
     exact_match,
-    expected_calibration_error,
     macro_f1,
     normalised,
     span_f1,
@@ -75,27 +73,3 @@ def test_auroc_is_the_share_of_pairs_in_the_right_order() -> None:
 def test_auroc_of_one_kind_alone_is_refused() -> None:
     with pytest.raises(ValueError, match="needs positives and negatives"):
         auroc([0.1, 0.2], [True, True])
-
-
-def test_calibration_error_weighs_the_gap_of_each_bin() -> None:
-    """Up to 0.5: confidences 0.1 and 0.5, none right, 0.6 apart; above: 0.9 and 0.8, one right, 0.7 apart."""
-    error = expected_calibration_error([0.1, 0.5, 0.9, 0.8], [False, False, True, False], n_bins=2)
-    assert error == pytest.approx((0.6 + 0.7) / 4)
-
-
-def test_what_is_always_as_right_as_confident_is_calibrated() -> None:
-    assert expected_calibration_error([1.0, 0.0], [True, False]) == 0.0
-    assert expected_calibration_error([1.0, 0.0], [False, True]) == 1.0
-
-
-@given(st.lists(st.tuples(st.floats(0, 1), st.booleans()), min_size=1, max_size=40))
-def test_calibration_error_agrees_with_a_loop_over_bins(pairs: list[tuple[float, bool]]) -> None:
-    total = 0.0
-    for i in range(10):
-        inside = [(c, r) for c, r in pairs if max(0, int(np.ceil(c * 10)) - 1) == i]
-        if inside:
-            share_right = sum(r for _, r in inside) / len(inside)
-            mean_confidence = sum(c for c, _ in inside) / len(inside)
-            total += len(inside) / len(pairs) * abs(share_right - mean_confidence)
-    confidences, is_right = zip(*pairs, strict=True)
-    assert expected_calibration_error(confidences, is_right, n_bins=10) == pytest.approx(total, abs=1e-12)
