@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from functools import partial
+from typing import TypeVar
 
 from fastapi import FastAPI
 from fastapi.middleware.cors import CORSMiddleware
@@ -53,6 +54,7 @@ FAREWELL_S = 2.0
 LOAD = partial(load_embedder, farewell_s=FAREWELL_S)
 LOAD_TEXTS = partial(load_text_models, farewell_s=FAREWELL_S)
 LOAD_READING = partial(load_reading_models, farewell_s=FAREWELL_S)
+M = TypeVar("M", ReadingModels, TextModels)
 EXPOSED_HEADERS = ("Location", "Preference-Applied", "Retry-After", "Server-Timing", "X-Request-Id")
 
 
@@ -68,8 +70,8 @@ def create_app(
     Args:
         settings: read from the environment if not given.
         load: gives the bi-encoder; runs in a thread while the service already answers `/livez`.
-        load_reading: gives reranker and reader; runs after it.
-        load_texts: gives the tagger and fine-tuned classifiers; runs last.
+        load_reading: gives reranker and reader, not necessarily loaded; runs after it.
+        load_texts: gives the tagger and fine-tuned classifiers, as load_reading; runs last.
     """
     settings = settings or Settings.from_environment()
     metrics = Metrics()
@@ -168,7 +170,7 @@ def _load(load: Callable[[Settings], Embedder], settings: Settings) -> Embedder:
 
 def _load_reading(load: Callable[[Settings], ReadingModels], settings: Settings) -> ReadingModels:
     try:
-        return load(settings)
+        return _preloaded(load(settings), settings)
     except Exception:
         logger.exception("the reranker or the reader cannot be loaded")
         raise
@@ -176,10 +178,20 @@ def _load_reading(load: Callable[[Settings], ReadingModels], settings: Settings)
 
 def _load_texts(load: Callable[[Settings], TextModels], settings: Settings) -> TextModels:
     try:
-        return load(settings)
+        return _preloaded(load(settings), settings)
     except Exception:
         logger.exception("the tagger or a fine-tuned classifier cannot be loaded")
         raise
+
+
+def _preloaded(models: M, settings: Settings) -> M:
+    if settings.preload:
+        try:
+            models.load()
+        except Exception:
+            models.close()
+            raise
+    return models
 
 
 if __name__ == "__main__":

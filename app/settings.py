@@ -62,6 +62,10 @@ class Settings(BaseSettings):
         (), description="Fine-tuned classifiers of texts, separated by commas; empty: the shipped ones."
     )
     lens: str = Field("", description="Model that fills masked words; empty: the one of the models folder.")
+    preload: bool = Field(
+        False,
+        description="Load all models at the start, not only the bi-encoder and the others when first used.",
+    )
     runtime: Literal["auto", "openvino", "torch"] = Field(
         "auto", description="auto uses the compiled model when it is prepared and OpenVINO is installed."
     )

@@ -50,6 +50,7 @@ class WordOverlapReader:
             max_tokens=384,
             max_question_tokens=MAX_QUESTION_TOKENS,
             runtime="python",
+            is_loaded=True,
             labels=(),
         )
 
@@ -86,6 +87,9 @@ class WordOverlapReader:
 
     def answer_logit(self, span: Span, relevance: float | None) -> float:
         return span.margin + (relevance or 0.0)
+
+    def load(self) -> float:
+        return 0.0
 
     def probability(self, logit: float) -> float | None:
         return sigmoid(logit)

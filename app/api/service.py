@@ -57,7 +57,8 @@ async def get_liveness() -> Response:
     responses=responses(),
 )
 async def get_readiness(request: Request) -> Response:
-    """200 when the models are loaded, the store can be read and a worker is running; else 503."""
+    """200 when the bi-encoder is loaded, the files of the other models are whole, the store can be read and a
+    worker is running; else 503."""
     # In a thread of its own: those that all endpoints share may be taken by searches, which is no illness.
     checks = await run_sync(_checks, parts(request), limiter=CapacityLimiter(1))
     if all(found == "ok" for found in checks.values()):
@@ -134,6 +135,7 @@ def list_models(request: Request) -> Response:
         architecture=None,
         fingerprint=model.fingerprint,
         runtime=model.runtime,
+        loaded=True,
         dimensions=model.dimensions,
         max_tokens=model.max_tokens,
         max_question_tokens=None,

@@ -40,8 +40,10 @@ class StoreCollector(Collector):
         yield GaugeMetricFamily("bifocal_store_up", "Whether the store can be read.", is_up)
 
     def _models(self) -> Iterator[Metric]:
-        """Those that are loaded."""
-        family = InfoMetricFamily("bifocal_model", "A model that is loaded.", labels=["role"])
+        family = InfoMetricFamily("bifocal_model", "A model that has a role.", labels=["role"])
+        loaded = GaugeMetricFamily(
+            "bifocal_model_loaded", "Whether the model is in memory.", labels=["role", "name"]
+        )
         found: list[tuple[str, EmbedderDescription | HeadDescription]] = []
         with suppress(BifocalError):
             found.append(("embedder", self._service.embedder.description))
@@ -51,7 +53,10 @@ class StoreCollector(Collector):
             found += self._service.texts.descriptions
         for role, model in found:
             family.add_metric([role], {"name": model.name, "runtime": model.runtime})
+            is_loaded = isinstance(model, EmbedderDescription) or model.is_loaded
+            loaded.add_metric([role, model.name], is_loaded)
         yield family
+        yield loaded
 
     def _jobs(self) -> Iterator[Metric]:
         rows = self._service.rows

@@ -46,19 +46,24 @@ class CrossEncoder:
     """
 
     def __init__(self, files: HeadFiles, pairs: PairRunner) -> None:
+        self._files = files
         self._pairs = pairs
         self._positive = positive_label(files)
         self._is_probability = gives_probability(files.config) or self._positive is not None
         self.combination = Combination.of(files.calibration, ALONE)
         self.max_text_tokens = None
         self.is_default = True
-        self.description = HeadDescription.of(
-            files, runtime=pairs.runtime, max_question_tokens=pairs.max_question_tokens
-        )
+
+    @property
+    def description(self) -> HeadDescription:
+        return self._pairs.described(self._files)
 
     @property
     def fault(self) -> str | None:
         return self._pairs.fault
+
+    def load(self) -> float:
+        return self._pairs.load()
 
     def question(self, text: str) -> Question:
         return self._pairs.question(text)

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from app.engine.head_files import HeadFiles
+from app.engine.runner import Runner
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,11 +19,13 @@ class HeadDescription:
     """Of the question in a pair; None for a model that reads single texts."""
     runtime: str
     """"openvino-int8", "torch-float32", ... with its version."""
+    is_loaded: bool
+    """Whether it was used already; until then its files alone are known."""
     labels: Sequence[str]
 
     @classmethod
     def of(
-        cls, files: HeadFiles, *, runtime: str, max_question_tokens: int | None = None
+        cls, files: HeadFiles, runner: Runner, *, max_question_tokens: int | None = None
     ) -> "HeadDescription":
         return cls(
             name=files.name,
@@ -30,6 +33,7 @@ class HeadDescription:
             fingerprint=files.fingerprint,
             max_tokens=files.max_tokens,
             max_question_tokens=max_question_tokens,
-            runtime=runtime,
+            runtime=runner.runtime,
+            is_loaded=runner.is_loaded,
             labels=tuple(files.labels),
         )

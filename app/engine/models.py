@@ -2,6 +2,11 @@
 
 import importlib.util
 import logging
+import time
+from collections.abc import Callable
+from functools import partial
+from importlib.metadata import version
+from typing import TypeVar
 
 from app.engine.bi_encoder import BiEncoder
 from app.engine.compiled import PREPARE, compiled_folder, read_manifest
@@ -14,9 +19,12 @@ from app.engine.tokenizer import Tokenizer
 from app.errors import ModelUnavailable
 from app.settings import Settings
 
-__all__ = ["BiEncoderFiles", "find_bi_encoder", "load_embedder", "load_runner", "load_tokenizer"]
+__all__ = ["BiEncoderFiles", "find_bi_encoder", "load_embedder", "load_tokenizer", "make_runner"]
 
 logger = logging.getLogger(__name__)
+
+Files = BiEncoderFiles | HeadFiles
+T = TypeVar("T")
 
 
 def load_embedder(settings: Settings, *, farewell_s: float = 0.0) -> Embedder:
@@ -42,15 +50,22 @@ def load_embedder(settings: Settings, *, farewell_s: float = 0.0) -> Embedder:
     )
 
 
-def load_tokenizer(files: BiEncoderFiles | HeadFiles) -> Tokenizer:
+def load_tokenizer(files: Files) -> Tokenizer:
     return Tokenizer(files.tokenizer_definition())
 
 
-def load_runner(files: HeadFiles, settings: Settings, *, farewell_s: float = 0.0) -> Runner:
-    """Load the network of a head in the runtime that `settings.runtime` asks for; as `load_embedder`."""
+def make_runner(files: HeadFiles, settings: Settings, *, farewell_s: float = 0.0) -> Runner:
+    """A runner of a head's network, in the runtime that `settings.runtime` asks for; as `load_embedder`.
+
+    The network is loaded when it is first used; that its files are there and intact is seen to now.
+
+    Raises:
+        ModelUnavailable: files missing or altered, or no runtime for them; says the way out.
+    """
     return Runner(
-        _network(files, settings),
+        partial(_loaded_network, files, settings),
         files.outputs,
+        runtime=_in_runtime(files, settings, _openvino_runtime, _torch_runtime),
         pad_id=files.pad_id,
         max_tokens=files.max_tokens,
         has_segments=files.has_segments,
@@ -59,39 +74,75 @@ def load_runner(files: HeadFiles, settings: Settings, *, farewell_s: float = 0.0
     )
 
 
-def _network(files: BiEncoderFiles | HeadFiles, settings: Settings) -> Network:
+def _loaded_network(files: HeadFiles, settings: Settings) -> Network:
+    began = time.perf_counter()
+    network = _network(files, settings)
+    seconds = time.perf_counter() - began
+    logger.info("model loaded name=%s runtime=%s seconds=%.2f", files.name, network.runtime, seconds)
+    return network
+
+
+def _network(files: Files, settings: Settings) -> Network:
+    return _in_runtime(files, settings, _openvino_network, _torch_network)
+
+
+def _in_runtime(
+    files: Files,
+    settings: Settings,
+    of_openvino: Callable[[Files, Settings], T],
+    of_torch: Callable[[Files, Settings], T],
+) -> T:
+    """What the one or the other gives, as `settings.runtime` says, and in "auto" what is possible."""
     if settings.runtime == "torch":
-        return _torch_network(files, settings)
+        return of_torch(files, settings)
     try:
-        return _openvino_network(files, settings)
+        return of_openvino(files, settings)
     except ModelUnavailable as error:
         if settings.runtime == "openvino":
             raise
         logger.warning("running %s with PyTorch, which is slower: %s", files.name, error)
-        return _torch_network(files, settings)
+        return of_torch(files, settings)
 
 
-def _openvino_network(files: BiEncoderFiles | HeadFiles, settings: Settings) -> Network:
-    if importlib.util.find_spec("openvino") is None:
-        raise ModelUnavailable("OpenVINO is not installed; run `pip install openvino`")
-    folder = compiled_folder(settings.cache, files)
-    manifest = read_manifest(folder)
-    if manifest is None:
-        raise ModelUnavailable(f"no compiled model of {files.name} in {settings.cache}; {PREPARE}")
+def _openvino_runtime(files: Files, settings: Settings) -> str:
+    return f"openvino-{_checked_precision(files, settings)} {version('openvino')}"
+
+
+def _openvino_network(files: Files, settings: Settings) -> Network:
+    precision = _checked_precision(files, settings)
     # Here, because a process without OpenVINO or without a compiled model runs too.
     from app.engine.openvino_network import OpenVinoNetwork  # noqa: PLC0415
 
-    precision = str(manifest.get("precision", "int8"))
+    folder = compiled_folder(settings.cache, files)
     return OpenVinoNetwork(folder, threads=settings.threads, precision=precision)
 
 
-def _torch_network(files: BiEncoderFiles | HeadFiles, settings: Settings) -> Network:
+def _checked_precision(files: Files, settings: Settings) -> str:
+    """Of the compiled model, whose files are intact. Raises ModelUnavailable."""
+    if importlib.util.find_spec("openvino") is None:
+        raise ModelUnavailable("OpenVINO is not installed; run `pip install openvino`")
+    manifest = read_manifest(compiled_folder(settings.cache, files))
+    if manifest is None:
+        raise ModelUnavailable(f"no compiled model of {files.name} in {settings.cache}; {PREPARE}")
+    return str(manifest.get("precision", "int8"))
+
+
+def _torch_runtime(files: Files, _: Settings) -> str:
+    _refuse_without_torch(files)
+    return f"torch-float32 {version('torch')}"
+
+
+def _refuse_without_torch(files: Files) -> None:
     needed = "sentence_transformers" if isinstance(files, BiEncoderFiles) else "transformers"
     if importlib.util.find_spec(needed) is None:
         raise ModelUnavailable(
             f"{files.name} cannot run here: {needed} is not installed; {PREPARE} where it is, or"
             " run `pip install bifocal[models]`"
         )
+
+
+def _torch_network(files: Files, settings: Settings) -> Network:
+    _refuse_without_torch(files)
     # Here, because torch costs seconds and hundreds of megabytes that a compiled model does without.
     if isinstance(files, BiEncoderFiles):
         from app.engine.torch_network import TorchNetwork  # noqa: PLC0415

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from app.engine.activity import Activity
+from app.engine.description import HeadDescription
+from app.engine.head_files import HeadFiles
 from app.engine.pairs import PairEncoder, PairInputs, Question, TitledText
 from app.engine.runner import Outputs, Runner
 from app.errors import BadVector
@@ -24,9 +26,12 @@ class PairRunner:
         self._runner = runner
         self._encoder = encoder
 
-    @property
-    def runtime(self) -> str:
-        return self._runner.runtime
+    def described(self, files: HeadFiles) -> HeadDescription:
+        return HeadDescription.of(files, self._runner, max_question_tokens=self.max_question_tokens)
+
+    def load(self) -> float:
+        """As `Runner.load`."""
+        return self._runner.load()
 
     @property
     def max_question_tokens(self) -> int:

@@ -1,7 +1,6 @@
 """The models that read question and passage together: reranker and reader, which may be one."""
 
-import logging
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -10,7 +9,7 @@ from app.engine.activity import Activity
 from app.engine.cross_encoder import CrossEncoder
 from app.engine.description import HeadDescription
 from app.engine.head_files import HeadFiles
-from app.engine.models import load_runner, load_tokenizer
+from app.engine.models import load_tokenizer, make_runner
 from app.engine.pair_runner import PairRunner
 from app.engine.pairs import PairEncoder
 from app.engine.reader import Reader
@@ -19,8 +18,6 @@ from app.engine.roles import Role, models_of
 from app.engine.span_reader import JointReader, SpanReader
 from app.errors import ModelUnavailable
 from app.settings import Settings
-
-logger = logging.getLogger(__name__)
 
 ARCHITECTURES: Mapping[Role, tuple[str, ...]] = {
     "reranker": ("JointModel", "ForSequenceClassification"),
@@ -61,7 +58,7 @@ class ReadingModels:
 
     @property
     def fault(self) -> str | None:
-        return next((m.fault for m in (self.reranker, self.reader) if m is not None and m.fault), None)
+        return next((model.fault for model in self._all() if model.fault), None)
 
     @property
     def activities(self) -> dict[str, Activity]:
@@ -71,17 +68,29 @@ class ReadingModels:
             roles = {"joint": self.reranker}
         return {role: model.activity for role, model in roles.items() if model is not None}
 
+    def load(self) -> None:
+        """What is otherwise loaded at its first use. Raises ModelUnavailable."""
+        for model in self._all():
+            model.load()
+
     def close(self) -> None:
+        for model in self._all():
+            model.close()
+
+    def _all(self) -> Iterator[Reranker | Reader]:
+        """A joint model once."""
         for model in (self.reranker, None if self.is_joint else self.reader):
             if model is not None:
-                model.close()
+                yield model
 
 
 def load_reading_models(settings: Settings, *, farewell_s: float = 0.0) -> ReadingModels:
-    """Load both, a joint model once, each in the runtime that `settings.runtime` asks for.
+    """Both, a joint model once, each in the runtime that `settings.runtime` asks for.
+
+    Their files are checked now; the networks are loaded when they are first used.
 
     Raises:
-        ModelUnavailable: one that is set, or that ships, cannot be loaded or cannot take its role.
+        ModelUnavailable: one that is set, or that ships, is missing, damaged or cannot take its role.
     """
     of_reranker, of_reader = (_files(role, settings) for role in ("reranker", "reader"))
     load = partial(_load, settings=settings, farewell_s=farewell_s)
@@ -107,8 +116,7 @@ def _files(role: Role, settings: Settings) -> HeadFiles | None:
 
 def _load(files: HeadFiles, *, settings: Settings, farewell_s: float) -> Any:
     """What it can be: a joint model is a reranker and a reader, the others are one of both."""
-    runner = load_runner(files, settings, farewell_s=farewell_s)
-    logger.info("model loaded name=%s runtime=%s", files.name, runner.runtime)
+    runner = make_runner(files, settings, farewell_s=farewell_s)
     pairs = PairRunner(runner, PairEncoder(load_tokenizer(files), max_tokens=files.max_tokens))
     try:
         if files.architecture == "JointModel":

@@ -43,6 +43,9 @@ class Reranker(Protocol):
     def fault(self) -> str | None:
         """As `Embedder.fault`."""
 
+    def load(self) -> float:
+        """As `Runner.load`: a call loads the model, too, but does not say how much of its time that took."""
+
     def question(self, text: str) -> Question:
         """What of a question it would read. Raises BlankText."""
 

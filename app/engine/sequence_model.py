@@ -35,18 +35,26 @@ class SequenceModel:
     def __init__(self, files: HeadFiles, runner: Runner, tokenizer: Tokenizer) -> None:
         if not files.architecture.endswith(ARCHITECTURE):
             raise ModelUnavailable(f"{files.name} is a {files.architecture}, not a model {ARCHITECTURE}")
+        self._files = files
         self._runner = runner
         self._tokenizer = tokenizer
         self._temperature = float(files.calibration.get("temperature", 1.0))
         self.labels = tuple(files.labels)
         self.multi_label = files.config.get("problem_type") == MULTI_LABEL or len(self.labels) == 1
         """Whether each label is a question of its own: then its score is a sigmoid, not a softmax."""
-        self.description = HeadDescription.of(files, runtime=runner.runtime)
+
+    @property
+    def description(self) -> HeadDescription:
+        return HeadDescription.of(self._files, self._runner)
 
     @property
     def fault(self) -> str | None:
         """Why it answers no more; None while it does."""
         return self._runner.fault
+
+    def load(self) -> float:
+        """As `Runner.load`."""
+        return self._runner.load()
 
     @property
     def activity(self) -> Activity:
@@ -64,7 +72,7 @@ class SequenceModel:
             None,
             tokenizer=self._tokenizer,
             prompt="",
-            max_tokens=self.description.max_tokens,
+            max_tokens=self._files.max_tokens,
             truncate=truncate,
         )
         outputs = self._runner.run([TokenSequence(ids) for ids in inputs.sequences])

@@ -47,15 +47,20 @@ class SpanReader:
     """Implements `app.engine.reader.Reader`."""
 
     def __init__(self, files: HeadFiles, pairs: PairRunner) -> None:
+        self._files = files
         self._pairs = pairs
         self._calibration = AnswerCalibration.of(files.calibration)
-        self.description = HeadDescription.of(
-            files, runtime=pairs.runtime, max_question_tokens=pairs.max_question_tokens
-        )
+
+    @property
+    def description(self) -> HeadDescription:
+        return self._pairs.described(self._files)
 
     @property
     def fault(self) -> str | None:
         return self._pairs.fault
+
+    def load(self) -> float:
+        return self._pairs.load()
 
     def question(self, text: str) -> Question:
         return self._pairs.question(text)

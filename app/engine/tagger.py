@@ -52,16 +52,24 @@ class Tagger:
     def __init__(self, files: HeadFiles, runner: Runner, tokenizer: Tokenizer) -> None:
         if not files.architecture.endswith(ARCHITECTURE):
             raise ModelUnavailable(f"{files.name} is a {files.architecture}, not a model {ARCHITECTURE}")
+        self._files = files
         self._runner = runner
         self._tokenizer = tokenizer
         self._labels = tuple(files.labels)
         self._room = files.max_tokens - tokenizer.n_special
-        self.description = HeadDescription.of(files, runtime=runner.runtime)
+
+    @property
+    def description(self) -> HeadDescription:
+        return HeadDescription.of(self._files, self._runner)
 
     @property
     def fault(self) -> str | None:
         """Why it answers no more; None while it does."""
         return self._runner.fault
+
+    def load(self) -> float:
+        """As `Runner.load`."""
+        return self._runner.load()
 
     @property
     def activity(self) -> Activity:

@@ -1,6 +1,5 @@
 """The models that read single texts: the tagger, and fine-tuned classifiers by name."""
 
-import logging
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
@@ -8,15 +7,12 @@ from typing import TypeVar
 from app.engine.activity import Activity
 from app.engine.description import HeadDescription
 from app.engine.head_files import HeadFiles
-from app.engine.models import load_runner, load_tokenizer
+from app.engine.models import load_tokenizer, make_runner
 from app.engine.roles import models_of
-from app.engine.runner import Runner
 from app.engine.sequence_model import SequenceModel
 from app.engine.tagger import Tagger
 from app.errors import ModelUnavailable
 from app.settings import Settings
-
-logger = logging.getLogger(__name__)
 
 M = TypeVar("M", Tagger, SequenceModel)
 
@@ -47,6 +43,11 @@ class TextModels:
         found = {f"sequence {name}": model.activity for name, model in self.sequence.items()}
         return found if self.tagger is None else {"tagger": self.tagger.activity, **found}
 
+    def load(self) -> None:
+        """What is otherwise loaded at its first use. Raises ModelUnavailable."""
+        for model in self._all():
+            model.load()
+
     def close(self) -> None:
         for model in self._all():
             model.close()
@@ -58,10 +59,12 @@ class TextModels:
 
 
 def load_text_models(settings: Settings, *, farewell_s: float = 0.0) -> TextModels:
-    """Load all that are set, or ship, each in the runtime that `settings.runtime` asks for.
+    """All that are set, or ship, each in the runtime that `settings.runtime` asks for.
+
+    Their files are checked now; the networks are loaded when they are first used.
 
     Raises:
-        ModelUnavailable: one cannot be loaded or cannot take its role.
+        ModelUnavailable: one is missing, damaged or cannot take its role.
     """
     taggers = [_load(Tagger, files, settings, farewell_s) for files in models_of("tagger", settings)[:1]]
     sequence: dict[str, SequenceModel] = {}
@@ -81,8 +84,7 @@ def short_name(files: HeadFiles) -> str:
 
 
 def _load(kind: type[M], files: HeadFiles, settings: Settings, farewell_s: float) -> M:
-    runner: Runner = load_runner(files, settings, farewell_s=farewell_s)
-    logger.info("model loaded name=%s runtime=%s", files.name, runner.runtime)
+    runner = make_runner(files, settings, farewell_s=farewell_s)
     try:
         return kind(files, runner, load_tokenizer(files))
     except ModelUnavailable:

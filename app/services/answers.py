@@ -38,4 +38,5 @@ class AnswerResult:
     unread_contexts: tuple[int, ...]
     """Given contexts that are blank."""
     timings_ms: Mapping[str, float]
-    """Milliseconds per stage: encode, filter (if any), retrieve, fetch, read, total."""
+    """Milliseconds per stage: encode, filter (if any), retrieve, fetch, load (if a model was not
+    yet), read, total."""

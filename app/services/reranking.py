@@ -60,6 +60,13 @@ class SecondStage:
         self._rerank = rerank
         self._deadline = None if rerank.budget_ms is None else began + rerank.budget_ms / 1000
 
+    def load(self) -> float:
+        """Load the models that nobody used yet; gives the seconds, which the budget leaves out."""
+        seconds = self.reranker.load() + (0.0 if self._reader is None else self._reader.load())
+        if self._deadline is not None:
+            self._deadline += seconds
+        return seconds
+
     def n_passages_per_hit(self, n_documents: int) -> int:
         """How many of each hit are needed to have enough candidates."""
         if self._rerank.by == "passages":
@@ -164,6 +171,13 @@ class SecondStage:
             relevance=self.reranker.probability(best),
             passages=tuple(passages),
         )
+
+
+def seconds_to_load(stage: SecondStage | None, reader: Reader | None) -> float:
+    """Load what nobody used yet of a second stage, or of a reader without one."""
+    if stage is not None:
+        return stage.load()
+    return 0.0 if reader is None else reader.load()
 
 
 def read_best_passages(

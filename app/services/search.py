@@ -29,7 +29,7 @@ from app.filters import Filter
 from app.services.candidates import DECIMALS, Retrieved, Retriever, Scored, Vector
 from app.services.pages import with_page_of_answer
 from app.services.queries import Query, encoded_query, naming, query_of_words
-from app.services.reranking import SecondStage, needed_reader, read_best_passages
+from app.services.reranking import SecondStage, needed_reader, read_best_passages, seconds_to_load
 from app.services.timing import Timer
 from app.services.windows import encode_whole
 from app.storage.index import Candidates, Index
@@ -126,6 +126,8 @@ class Search:
 
         ranking = _settled(self._among(collection, condition, rank, timer))
         hits, reranking = ranking.hits, None
+        if seconds_to_load(stage, needed_reader(self._reading) if answers else None):
+            timer.lap("load")
         if stage is not None:
             reranked = stage.reranked(hits)
             timer.lap("rerank")

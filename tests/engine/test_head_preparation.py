@@ -11,7 +11,7 @@ import pytest
 
 from app.engine.compiled import compiled_folder, read_manifest
 from app.engine.head_files import HeadFiles, find_head
-from app.engine.models import load_runner, load_tokenizer
+from app.engine.models import load_tokenizer, make_runner
 from app.engine.pairs import PairEncoder, TitledText
 from app.engine.roles import Role, models_of, names_of
 from app.engine.runner import TokenSequence
@@ -72,7 +72,7 @@ def sequences_of(files: HeadFiles) -> list[TokenSequence]:
 def test_the_compiled_network_gives_what_the_original_gives(role: Role, prepared: Settings) -> None:
     (files,) = models_of(role, prepared)
     compiled, original = (
-        load_runner(files, prepared.model_copy(update={"runtime": runtime}))
+        make_runner(files, prepared.model_copy(update={"runtime": runtime}))
         for runtime in ("openvino", "torch")
     )
     sequences = sequences_of(files)
@@ -91,7 +91,7 @@ def test_the_compiled_network_gives_what_the_original_gives(role: Role, prepared
 def test_outputs_do_not_depend_on_the_batch(prepared: Settings) -> None:
     (files,) = models_of("reranker", prepared)
     sequences = sequences_of(files)
-    runner = load_runner(files, prepared.model_copy(update={"runtime": "torch"}))
+    runner = make_runner(files, prepared.model_copy(update={"runtime": "torch"}))
     try:
         for together, sequence in zip(runner.run(sequences), sequences, strict=True):
             (alone,) = runner.run([sequence])

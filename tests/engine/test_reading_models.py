@@ -277,7 +277,13 @@ def test_numbers_that_are_not_finite_are_refused_with_their_passage(
     write_tiny_joint_model(tmp_path / "models", tokenizer_from=packaged_folder)
     (files,) = models_of("reader", Settings(models=tmp_path / "models"))
     runner = Runner(
-        DivergedNetwork(), files.outputs, pad_id=0, max_tokens=96, has_segments=True, settings=Settings()
+        DivergedNetwork,
+        files.outputs,
+        runtime="diverged",
+        pad_id=0,
+        max_tokens=96,
+        has_segments=True,
+        settings=Settings(),
     )
     reader = SpanReader(files, PairRunner(runner, PairEncoder(load_tokenizer(files), max_tokens=96)))
     try:

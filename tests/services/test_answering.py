@@ -74,6 +74,20 @@ def test_a_budget_reads_fewer_and_tells_it(library: Library) -> None:
     assert (none.n_read, none.answers, none.answerable_probability) == (0, (), 0.0)
 
 
+def test_loading_the_models_is_no_part_of_the_budget_and_is_told(library: Library) -> None:
+    class LateReader(WordOverlapReader):
+        def load(self) -> float:
+            return 1000.0
+
+    library.put(TEXTS)
+    late = LateReader()
+    result = Answering(ReadingModels(late, late)).from_collection(
+        NAME, QUESTION, search=library.search, rows=library.rows, budget_ms=1
+    )
+    assert result.n_read == len(TEXTS)
+    assert list(result.timings_ms) == ["encode", "retrieve", "fetch", "load", "read", "total"]
+
+
 def test_another_reranker_judges_the_passages_of_a_reader(library: Library) -> None:
     class BareReader(WordOverlapReader):
         def _reading(self, asked: set[str], passage: object, n_spans: int) -> object:  # type: ignore[override]

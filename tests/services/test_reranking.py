@@ -83,6 +83,21 @@ def test_a_budget_reranks_the_first_ones_and_tells_how_many(library: Library) ->
     assert [hit.score for hit in result.hits] == sorted((hit.score for hit in result.hits), reverse=True)
 
 
+class LateReader(WordOverlapReader):
+    """Says that it took a thousand seconds to load."""
+
+    def load(self) -> float:
+        return 1000.0
+
+
+def test_loading_the_model_is_no_part_of_the_budget_and_is_told(library: Library) -> None:
+    library.put(random_texts(50))
+    result = search_with(library, LateReader()).asymmetric(NAME, QUERY, rerank=Rerank(20, budget_ms=1))
+    assert result.reranking is not None
+    assert result.reranking.n_reranked == 20
+    assert list(result.timings_ms) == ["encode", "retrieve", "fetch", "load", "rerank", "total"]
+
+
 def test_without_any_time_the_first_stage_decides(library: Library) -> None:
     library.put(random_texts(50))
     search = search_with(library, WordOverlapReader())

@@ -47,7 +47,7 @@ class AnswerRequest(RequestBody):
         ge=0,
         le=600_000,
         description="Milliseconds after which no further passage is read; `n_read` tells how many were. "
-        "Null: no limit.",
+        "Loading a model for its first use does not count. Null: no limit.",
     )
     min_score: MinScore = 0.0
     truncate: Truncate = True
@@ -158,7 +158,8 @@ class _AnswersResponse(ResponseBody):
     question: QuestionResponse
     n_read: int = Field(description="Passages that were read.")
     timings_ms: Mapping[str, float] = Field(
-        description="Milliseconds per stage, and in total.", examples=[{"read": 41.2, "total": 48.0}]
+        description="Milliseconds per stage, `load` if a model was used for the first time, and in total.",
+        examples=[{"read": 41.2, "total": 48.0}],
     )
 
 

@@ -124,7 +124,10 @@ class ClassifyResponse(ResponseBody):
     version: int | None = Field(description="Its version that answered.")
     scope_threshold: float | None = Field(description="Of its `scope_score`.")
     max_tokens: int = Field(description="Most tokens of a text, special tokens included.")
-    timings_ms: Mapping[str, float] = Field(description="Milliseconds in total.", examples=[{"total": 5.2}])
+    timings_ms: Mapping[str, float] = Field(
+        description="Milliseconds in total, and of `load` if the model was used for the first time.",
+        examples=[{"total": 5.2}],
+    )
 
 
 class TokenRequest(RequestBody):
@@ -194,4 +197,7 @@ class TokenResponse(ResponseBody):
     results: list[TaggedResponse] = Field(description="One for each text, in order.")
     model: str = Field(description="The model that read the texts.")
     max_tokens: int = Field(description="Most tokens of one window, special tokens included.")
-    timings_ms: Mapping[str, float] = Field(description="Milliseconds in total.", examples=[{"total": 35.2}])
+    timings_ms: Mapping[str, float] = Field(
+        description="Milliseconds in total, and of `load` if the model was used for the first time.",
+        examples=[{"total": 35.2}],
+    )

@@ -17,6 +17,11 @@ class ModelResponse(ResponseBody):
     architecture: str | None = Field(description="Of a model with a head; null for the embedder.")
     fingerprint: str = Field(description="Digest of all that decides its output, the runtime excepted.")
     runtime: str = Field(description="What runs it.", examples=["openvino-int8"])
+    loaded: bool = Field(
+        description="Whether it is in memory: the embedder from the start, another model from its first use "
+        "on, unless BIFOCAL_PRELOAD is set.",
+        examples=[True],
+    )
     dimensions: int | None = Field(description="Length of its vectors; null for a model with a head.")
     max_tokens: int = Field(description="Most tokens of one input, special tokens included.")
     max_question_tokens: int | None = Field(
@@ -33,6 +38,7 @@ class ModelResponse(ResponseBody):
             architecture=model.architecture,
             fingerprint=model.fingerprint,
             runtime=model.runtime,
+            loaded=model.is_loaded,
             dimensions=None,
             max_tokens=model.max_tokens,
             max_question_tokens=model.max_question_tokens,

@@ -87,7 +87,7 @@ class AsymmetricRequest(RequestBody):
         ge=0,
         le=600_000,
         description="Milliseconds of the whole search after which nothing more is ranked anew; `reranking` "
-        "tells how far it came. Null: no limit.",
+        "tells how far it came. Loading a model for its first use does not count. Null: no limit.",
     )
     answers: bool = Field(False, description="Whether to find the answer in each hit. 409 if no model reads.")
     filter: FilterJson | None = None
@@ -224,8 +224,8 @@ class SearchResponse(ResponseBody):
         "alone while the index of the words is damaged."
     )
     timings_ms: Mapping[str, float] = Field(
-        description="Milliseconds per stage: encode, filter (if any), retrieve, fetch, rerank and read (if "
-        "any), and in total.",
+        description="Milliseconds per stage: encode, filter (if any), retrieve, fetch, load (of a model that "
+        "was not used before), rerank and read (if any), and in total.",
         examples=[{"encode": 2.4, "retrieve": 1.1, "fetch": 0.6, "total": 4.2}],
     )
 
