@@ -74,6 +74,7 @@ def answer_question(
         budget_ms=body.budget_ms,
         truncate=body.truncate,
         condition=None if body.filter is None else parse_filter(body.filter),
+        offsets=body.offsets,
     )
     return json_response(AnswersResponse.of(result, min_score=body.min_score))
 
@@ -94,6 +95,6 @@ def answer_from_contexts(
     Blank texts are named in `unread`, the others are read. Without any text there is no answer.
     """
     result = Answering(parts(request).reading).from_contexts(
-        body.question, body.contexts, top_k=body.top_k, truncate=body.truncate
+        body.question, body.contexts, top_k=body.top_k, truncate=body.truncate, offsets=body.offsets
     )
     return json_response(ContextsResponse.of(result, min_score=body.min_score))

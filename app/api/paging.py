@@ -9,7 +9,7 @@ from app.errors import BadCursor
 from app.services.paging import MAX_REACH, Place
 
 NOT_RANKING = frozenset(
-    {"cursor", "top_k", "passages_per_hit", "facets", "facet_limit", "answers", "budget_ms"}
+    {"cursor", "top_k", "passages_per_hit", "facets", "facet_limit", "answers", "budget_ms", "offsets"}
 )
 """Fields that may differ from page to page."""
 

@@ -106,6 +106,7 @@ def search_asymmetric(
             condition=condition,
             rerank=_rerank(service, name, body),
             answers=body.answers,
+            offsets=body.offsets,
         )
 
     return _answer(service, name, body, search, condition)

@@ -18,11 +18,13 @@ from app.domain.searches import Facet as Facet
 from app.domain.searches import FacetValue as FacetValue
 from app.domain.searches import Hit as Hit
 from app.domain.searches import Mode as Mode
+from app.domain.searches import Offsets as Offsets
 from app.domain.searches import PassageHit as PassageHit
 from app.domain.searches import Rerank as Rerank
 from app.domain.searches import Reranking as Reranking
 from app.domain.searches import SearchResult as SearchResult
 from app.domain.searches import Total as Total
+from app.domain.searches import Utf16 as Utf16
 
 View = Literal["passages", "documents"]
 """What a vector stands for: a passage (asymmetric search) or a whole document (symmetric search)."""
@@ -95,6 +97,8 @@ class StoredPassage:
     passage: Passage
     text: str
     """The slice itself."""
+    utf16: Utf16 | None = None
+    """Where it is in UTF-16 code units; None unless asked for."""
 
 
 SPLITTER_VERSION = 1

@@ -42,6 +42,18 @@ class Reranking:
     """More are cut off."""
 
 
+Offsets = Literal["code_points", "utf16"]
+"""What places in texts are counted in."""
+
+
+@dataclass(frozen=True, slots=True)
+class Utf16:
+    """A slice in UTF-16 code units, as strings of JavaScript, Java and C# count."""
+
+    start: int
+    end: int
+
+
 @dataclass(frozen=True, slots=True)
 class Answer:
     """A quotation that answers a question: `text[start:end]` of the document."""
@@ -58,6 +70,8 @@ class Answer:
     """Logit of the span, less that of "no answer" in the same window."""
     relevance: float | None
     """Raw logit of its passage's relevance; None where no model judged it."""
+    utf16: Utf16 | None = None
+    """The same slice; None unless asked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +90,8 @@ class PassageHit:
     """Of both, as ranked among passages; None unless hybrid."""
     rerank: float | None = None
     """Raw logit of the reranker; None where it did not look."""
+    utf16: Utf16 | None = None
+    """The same slice; None unless asked for."""
 
 
 @dataclass(frozen=True, slots=True)

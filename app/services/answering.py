@@ -8,8 +8,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from app.domain import Answer, Hit, PassageHit
+from app.domain import Answer, Hit, Offsets, PassageHit, Utf16
 from app.engine.inputs import is_blank
+from app.engine.offsets import utf16_offsets
 from app.engine.pairs import Question, TitledText
 from app.engine.probability import sigmoid
 from app.engine.reader import Reader, Readings
@@ -55,6 +56,7 @@ class Answering:
         budget_ms: float | None = None,
         truncate: bool = True,
         condition: Filter | None = None,
+        offsets: Offsets = "code_points",
     ) -> AnswerResult:
         """Answers out of the passages that hybrid search finds, several of a document if they are better.
 
@@ -72,6 +74,7 @@ class Answering:
             passages_per_hit=candidates,
             truncate=truncate,
             condition=condition,
+            offsets=offsets,
         )
         timer = Timer(found.timings_ms)
         hits = found.hits
@@ -93,7 +96,13 @@ class Answering:
         )
 
     def from_contexts(
-        self, question: str, contexts: Sequence[str], *, top_k: int = 3, truncate: bool = True
+        self,
+        question: str,
+        contexts: Sequence[str],
+        *,
+        top_k: int = 3,
+        truncate: bool = True,
+        offsets: Offsets = "code_points",
     ) -> AnswerResult:
         """Answers out of given texts. Blank ones are told apart and not read.
 
@@ -107,9 +116,7 @@ class Answering:
         if self._load():
             timer.lap("load")
         places = [i for i, context in enumerate(contexts) if not is_blank(context)]
-        passages = [
-            (None, PassageHit(0, len(contexts[i]), contexts[i], page=None, similarity=None)) for i in places
-        ]
+        passages = [(None, _whole(contexts[i], offsets)) for i in places]
         result = self._read(question, passages, top_k=top_k, deadline=None, timer=timer, contexts=places)
         blank = tuple(i for i, context in enumerate(contexts) if is_blank(context))
         return dataclasses.replace(result, unread_contexts=blank)
@@ -193,6 +200,11 @@ def normalised(answer: str) -> str:
     folded = unicodedata.normalize("NFKC", answer).casefold()
     words = "".join(c if unicodedata.category(c)[0] in "LMN" else " " for c in folded)
     return " ".join(ARTICLES.sub(" ", words).split()) or folded
+
+
+def _whole(context: str, offsets: Offsets) -> PassageHit:
+    units = Utf16(0, int(utf16_offsets(context, [len(context)])[0])) if offsets == "utf16" else None
+    return PassageHit(0, len(context), context, page=None, similarity=None, utf16=units)
 
 
 def _texts(passages: Found) -> list[TitledText]:

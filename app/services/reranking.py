@@ -19,6 +19,7 @@ from app.engine.reading_models import ReadingModels
 from app.engine.reranker import Reranker
 from app.errors import ModelNotConfigured, TextTooLong
 from app.services.candidates import DECIMALS
+from app.services.hits import utf16_within
 
 NO_RERANKER = (
     "no model reranks here: set BIFOCAL_RERANKER to a cross-encoder, or put the joint model into the folder "
@@ -211,6 +212,7 @@ def answers_in(passage: PassageHit, reading: Reading, reader: Reader) -> list[An
                 text=passage.text[span.start : span.end],
                 start=passage.start + span.start,
                 end=passage.start + span.end,
+                utf16=utf16_within(passage, passage.start + span.start, passage.start + span.end),
                 page=passage.page,
                 score=sigmoid(logit),
                 logit=logit,

@@ -15,10 +15,9 @@ from app.domain import (
     Fusion,
     Hit,
     Mode,
-    PassageHit,
+    Offsets,
     Rerank,
     SearchResult,
-    StoredPassage,
     Total,
 )
 from app.engine.embedder import Embedder
@@ -26,7 +25,8 @@ from app.engine.inputs import is_blank
 from app.engine.reading_models import ReadingModels
 from app.errors import BlankText, FingerprintMismatch
 from app.filters import Filter
-from app.services.candidates import DECIMALS, Retrieved, Retriever, Scored, Vector
+from app.services.candidates import DECIMALS, Retrieved, Retriever, Vector
+from app.services.hits import passage_hits
 from app.services.pages import with_page_of_answer
 from app.services.queries import Query, encoded_query, naming, query_of_words
 from app.services.reranking import SecondStage, needed_reader, read_best_passages, seconds_to_load
@@ -80,6 +80,7 @@ class Search:
         condition: Filter | None = None,
         rerank: Rerank | None = None,
         answers: bool = False,
+        offsets: Offsets = "code_points",
     ) -> SearchResult:
         """Documents whose passages answer a query, each with its best passages.
 
@@ -89,7 +90,8 @@ class Search:
 
         With `rerank`, a model that reads query and passage together ranks the best hits anew: at a depth that
         does not depend on `top_k`, and before the hits are cut to it. With `answers`, each hit has the span
-        of its text that answers the query best.
+        of its text that answers the query best. `offsets` says whether places in texts are to be known in
+        UTF-16 code units as well, which takes reading all that is before them.
 
         Raises:
             CollectionNotFound, FingerprintMismatch, BlankText, Overloaded.
@@ -118,7 +120,11 @@ class Search:
             total = retrieved.total or self._all_documents(collection, among)
             n_passages = 0 if stage is None else stage.n_passages_per_hit(len(retrieved.documents.keys))
             ranking = self._passage_hits(
-                retrieved, total, top_k=depth, passages_per_hit=max(n_passages, passages_per_hit)
+                retrieved,
+                total,
+                top_k=depth,
+                passages_per_hit=max(n_passages, passages_per_hit),
+                offsets=offsets,
             )
             timer.lap("fetch")
             notices = [WITHOUT_WORDS] if retrieved.mode != mode else []
@@ -269,44 +275,17 @@ class Search:
             depth *= 4
 
     def _passage_hits(
-        self, retrieved: Retrieved, total: Total, *, top_k: int, passages_per_hit: int
+        self, retrieved: Retrieved, total: Total, *, top_k: int, passages_per_hit: int, offsets: Offsets
     ) -> _Ranking:
-        documents, passages = retrieved.documents, retrieved.passages
-        is_fused = retrieved.mode == "hybrid"
-        places: dict[int, list[int]] = {key: [] for key in documents.keys.tolist()}
-        for place, document_key in enumerate(passages.document_keys.tolist()):
-            if document_key in places and len(places[document_key]) < passages_per_hit:
-                places[document_key].append(place)
-        stored = self._rows.passages_by_key(
-            [int(passages.keys[place]) for of_document in places.values() for place in of_document]
+        hits, n_changed = passage_hits(
+            retrieved, self._rows, passages_per_hit=passages_per_hit, offsets=offsets
         )
-        hits = []
-        for at, of_document in enumerate(places.values()):
-            shown = [
-                (stored[key], _passage_hit(stored[key], passages, place, is_fused=is_fused))
-                for place in of_document
-                if (key := int(passages.keys[place])) in stored
-            ]
-            if shown:
-                owner = shown[0][0]
-                hits.append(
-                    Hit(
-                        document_id=owner.document_id,
-                        title=owner.title,
-                        metadata=owner.metadata,
-                        score=float(documents.score[at]),
-                        similarity=_known(documents.dense[at]),
-                        lexical=_known(documents.lexical[at]),
-                        fused=float(documents.score[at]) if is_fused else None,
-                        passages=tuple(hit for _, hit in shown),
-                    )
-                )
         return _Ranking(
             hits=_in_order(hits)[:top_k],
             total=total,
             generation=retrieved.generation,
             is_exact=retrieved.is_exact,
-            is_stale=len(hits) < len(places),
+            is_stale=n_changed > 0,
         )
 
     def _document_hits(
@@ -372,24 +351,8 @@ def _similarity(found: Candidates, place: int) -> float:
     return round(float(found.scores[place]), DECIMALS)
 
 
-def _known(score: float) -> float | None:
-    return None if np.isnan(score) else float(score)
-
-
 def _in_order(hits: Sequence[Hit]) -> tuple[Hit, ...]:
     return tuple(sorted(hits, key=lambda hit: (-hit.score, hit.document_id)))
-
-
-def _passage_hit(stored: StoredPassage, passages: Scored, place: int, *, is_fused: bool) -> PassageHit:
-    return PassageHit(
-        start=stored.passage.start,
-        end=stored.passage.end,
-        text=stored.text,
-        page=stored.passage.page,
-        similarity=_known(passages.dense[place]),
-        lexical=_known(passages.lexical[place]),
-        fused=float(passages.score[place]) if is_fused else None,
-    )
 
 
 def _with_passages(hit: Hit, n: int) -> Hit:

@@ -212,8 +212,10 @@ class Rows(AliasRows, ClassifierRows, KeyRows, Protocol):
     def documents_by_key(self, document_keys: Sequence[int]) -> dict[int, DocumentHead]:
         """Those that are live."""
 
-    def passages_by_key(self, passage_keys: Sequence[int]) -> dict[int, StoredPassage]:
-        """Those that are live."""
+    def passages_by_key(
+        self, passage_keys: Sequence[int], *, with_utf16: bool = False
+    ) -> dict[int, StoredPassage]:
+        """Those that are live; on request with their places in UTF-16, which takes all text before them."""
 
     def matching_documents(self, collection_key: int, condition: Filter) -> Keys:
         """Keys of live documents that satisfy the condition (`app.filters.matches`), ascending. Not writable.

@@ -98,6 +98,20 @@ class DocumentsContract:
         assert all(p.text == text[p.passage.start : p.passage.end] for p in passages.values())
         assert {p.title for p in passages.values()} == {text[:5]}
 
+    @pytest.mark.parametrize("text", [*ODD_TEXTS, "😀x" * 9_000], ids=range(len(ODD_TEXTS) + 1))
+    def test_passages_know_their_place_in_utf16_on_request(
+        self, rows: Rows, collection: Collection, text: str
+    ) -> None:
+        write(rows, collection, encoded("a", text, n_passages=7), encoded("b", "plain"))
+        units = {"a": text.encode("utf-16-le"), "b": "plain".encode("utf-16-le")}
+        passages = rows.passages_by_key(range(1, 9), with_utf16=True)
+        assert {p.document_id for p in passages.values()} == {"a", "b"}
+        for passage in passages.values():
+            assert passage.utf16 is not None
+            sliced = units[passage.document_id][2 * passage.utf16.start : 2 * passage.utf16.end]
+            assert sliced.decode("utf-16-le") == passage.text
+        assert {p.utf16 for p in rows.passages_by_key(range(1, 9)).values()} == {None}
+
     @pytest.mark.parametrize("document_id", ODD_IDS)
     def test_odd_ids_are_data(self, rows: Rows, collection: Collection, document_id: str) -> None:
         write(rows, collection, *[encoded(other, other) for other in ODD_IDS])

@@ -7,7 +7,7 @@ from pydantic import Field, StringConstraints, model_validator
 
 from app.api.schemas import RequestBody, ResponseBody
 from app.api.schemas.filters import FilterJson
-from app.domain import Answer
+from app.domain import Answer, Offsets, PassageHit
 from app.services.answers import AnswerResult, FoundAnswer
 
 MAX_QUESTION_CHARS = 10_000
@@ -36,6 +36,17 @@ MinScore = Annotated[
 ]
 
 
+OffsetsCounted = Annotated[
+    Offsets,
+    Field(
+        description="What `start` and `end` of the response count: Unicode code points, as strings of Python "
+        "do, or UTF-16 code units, as those of JavaScript, Java and C# do."
+    ),
+]
+START = "Offset of its first character in the text, in code points unless `offsets` says otherwise."
+END = "Offset behind its last character, counted likewise."
+
+
 class AnswerRequest(RequestBody):
     question: QuestionText
     top_k: TopAnswers = 3
@@ -51,6 +62,7 @@ class AnswerRequest(RequestBody):
     )
     min_score: MinScore = 0.0
     truncate: Truncate = True
+    offsets: OffsetsCounted = "code_points"
     filter: FilterJson | None = None
 
 
@@ -63,6 +75,7 @@ class ContextsRequest(RequestBody):
     top_k: TopAnswers = 3
     min_score: MinScore = 0.0
     truncate: Truncate = True
+    offsets: OffsetsCounted = "code_points"
 
     @model_validator(mode="after")
     def _not_too_long(self) -> Self:
@@ -81,8 +94,8 @@ class AnswerResponse(ResponseBody):
     score: float = Field(
         description=f"Probability that it answers the question, {PROBABILITY}, calibrated where the model is."
     )
-    start: int = Field(description="Offset of its first character in the text, in code points.")
-    end: int = Field(description="Offset behind its last character, in code points.")
+    start: int = Field(description=START)
+    end: int = Field(description=END)
     page: int | None = Field(description="1-based page on which it begins; null without pages.")
     margin: float = Field(
         description="Logit of the span less that of no answer in the same window; above 0 where the reader "
@@ -98,9 +111,14 @@ class AnswerResponse(ResponseBody):
 
 
 class SourceResponse(ResponseBody):
-    start: int = Field(description="Offset of the passage's first character in the text, in code points.")
-    end: int = Field(description="Offset behind its last character, in code points.")
+    start: int = Field(description=START)
+    end: int = Field(description=END)
     text: str = Field(description="The passage that was read.")
+
+    @classmethod
+    def of(cls, passage: PassageHit) -> Self:
+        place = passage.utf16 or passage
+        return cls(start=place.start, end=place.end, text=passage.text)
 
 
 class DocumentAnswerResponse(AnswerResponse):
@@ -115,7 +133,7 @@ class DocumentAnswerResponse(AnswerResponse):
             **_fields(found.answer),
             document_id=found.document_id or "",
             title=found.title,
-            passage=SourceResponse.model_validate(found.passage),
+            passage=SourceResponse.of(found.passage),
             n_occurrences=found.n_occurrences,
         )
 
@@ -130,11 +148,12 @@ class ContextAnswerResponse(AnswerResponse):
 
 
 def _fields(answer: Answer) -> dict[str, Any]:
+    place = answer.utf16 or answer
     return {
         "answer": answer.text,
         "score": answer.score,
-        "start": answer.start,
-        "end": answer.end,
+        "start": place.start,
+        "end": place.end,
         "page": answer.page,
         "margin": answer.margin,
         "relevance": answer.relevance,

@@ -7,7 +7,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from app.api.schemas import RequestBody, ResponseBody
-from app.api.schemas.answers import MAX_CANDIDATES, AnswerResponse
+from app.api.schemas.answers import END, MAX_CANDIDATES, START, AnswerResponse, OffsetsCounted
 from app.api.schemas.collections import (
     DENSE_WEIGHT,
     FUSION_DEPTH,
@@ -17,7 +17,7 @@ from app.api.schemas.collections import (
 )
 from app.api.schemas.documents import Metadata
 from app.api.schemas.filters import FacetLimit, FacetNames, FacetResponse, FilterJson
-from app.domain import Facet, Fusion, Hit, Mode, Rerank, Reranking, SearchResult
+from app.domain import Facet, Fusion, Hit, Mode, PassageHit, Rerank, Reranking, SearchResult
 from app.services.paging import MAX_REACH
 
 MAX_QUERY_CHARS = 100_000
@@ -90,6 +90,7 @@ class AsymmetricRequest(RequestBody):
         "tells how far it came. Loading a model for its first use does not count. Null: no limit.",
     )
     answers: bool = Field(False, description="Whether to find the answer in each hit. 409 if no model reads.")
+    offsets: OffsetsCounted = "code_points"
     filter: FilterJson | None = None
     facets: FacetNames = Field(default_factory=list)
     facet_limit: FacetLimit = 10
@@ -122,14 +123,20 @@ SearchRequest = AsymmetricRequest | SymmetricRequest
 
 
 class PassageHitResponse(ResponseBody):
-    start: int = Field(description="Offset of the first character in the document's text, in code points.")
-    end: int = Field(description="Offset behind the last character, in code points.")
+    start: int = Field(description=START)
+    end: int = Field(description=END)
     text: str = Field(description="The document's text from start to end.")
     page: int | None = Field(description="1-based page on which it starts; null without pages.")
     similarity: float | None = Field(description=f"{COSINE} Null in lexical search.")
     lexical: float | None = Field(description=f"{BM25} Null in dense and symmetric search.")
     fused: float | None = Field(description="As of hits, among passages. Null unless hybrid.")
     rerank: float | None = Field(description=f"{LOGIT} Null where the reranker did not look.")
+
+    @classmethod
+    def of(cls, passage: PassageHit) -> Self:
+        place = passage.utf16 or passage
+        shown = {field: getattr(passage, field) for field in cls.model_fields}
+        return cls(**{**shown, "start": place.start, "end": place.end})
 
 
 class HitResponse(ResponseBody):
@@ -166,9 +173,12 @@ class HitResponse(ResponseBody):
 
     @classmethod
     def of(cls, hit: Hit) -> "HitResponse":
-        shown = {field: getattr(hit, field) for field in cls.model_fields if field != "answer"}
+        shown = {
+            field: getattr(hit, field) for field in cls.model_fields if field not in {"answer", "passages"}
+        }
         answer = None if hit.answer is None else AnswerResponse.of_answer(hit.answer)
-        return HitResponse.model_validate({**shown, "answer": answer})
+        passages = [PassageHitResponse.of(passage) for passage in hit.passages]
+        return HitResponse.model_validate({**shown, "passages": passages, "answer": answer})
 
 
 class QueryResponse(ResponseBody):

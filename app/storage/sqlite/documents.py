@@ -6,13 +6,13 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from app.domain import Document, DocumentHead, Passage, StoredDocument, StoredPassage
+from app.domain import Document, DocumentHead, Passage, StoredDocument, StoredPassage, Utf16
 from app.errors import DocumentNotFound
 from app.filters import Filter
 from app.storage.rows import Keys
 from app.storage.sqlite.connection import Database
 from app.storage.sqlite.matching import Memory
-from app.storage.sqlite.texts import passage_texts, text_lengths, whole_text
+from app.storage.sqlite.texts import passage_texts, passages_in_utf16, text_lengths, whole_text
 from app.storage.sqlite.times import from_us
 
 SORTED_KEYS = 5_000
@@ -78,7 +78,9 @@ class DocumentRows:
             ).fetchall()
             return {head.key: head for head in _heads(connection, rows)}
 
-    def passages_by_key(self, passage_keys: Sequence[int]) -> dict[int, StoredPassage]:
+    def passages_by_key(
+        self, passage_keys: Sequence[int], *, with_utf16: bool = False
+    ) -> dict[int, StoredPassage]:
         with self._database.read() as connection:
             wanted = json.dumps([int(key) for key in passage_keys])
             rows = connection.execute(
@@ -90,7 +92,8 @@ class DocumentRows:
                 (wanted,),
             ).fetchall()
             texts = passage_texts(connection, rows)
-        return {row["key"]: _stored_passage(row, texts[row["key"]]) for row in rows}
+            places = passages_in_utf16(connection, rows) if with_utf16 else {}
+        return {row["key"]: _stored_passage(row, texts[row["key"]], places.get(row["key"])) for row in rows}
 
 
 def _searchable(document_id: str) -> bytes:
@@ -162,7 +165,7 @@ def _stored_document(row: sqlite3.Row, text: str) -> StoredDocument:
     )
 
 
-def _stored_passage(row: sqlite3.Row, text: str) -> StoredPassage:
+def _stored_passage(row: sqlite3.Row, text: str, utf16: Utf16 | None) -> StoredPassage:
     return StoredPassage(
         key=row["key"],
         document_key=row["document_key"],
@@ -171,4 +174,5 @@ def _stored_passage(row: sqlite3.Row, text: str) -> StoredPassage:
         metadata=json.loads(row["metadata"]),
         passage=Passage(row["start_char"], row["end_char"], row["n_tokens"], row["page"]),
         text=text,
+        utf16=utf16,
     )

@@ -4,6 +4,13 @@ import json
 import sqlite3
 from collections.abc import Mapping, Sequence
 
+import numpy as np
+from numpy.typing import NDArray
+
+from app.domain import Utf16
+
+LAST_OF_ONE_UNIT = 0xFFFF
+"""Code points beyond take two units of UTF-16."""
 PIECE_CHARS = 8_192
 """Code points per piece: longer than nearly every passage, short enough to decode in microseconds."""
 
@@ -53,6 +60,38 @@ def passage_texts(connection: sqlite3.Connection, passages: Sequence[sqlite3.Row
         passage["key"]: _slice(pieces[passage["key"]], passage["start_char"], passage["end_char"])
         for passage in passages
     }
+
+
+def passages_in_utf16(connection: sqlite3.Connection, passages: Sequence[sqlite3.Row]) -> Mapping[int, Utf16]:
+    """Where the same passages are in UTF-16 code units. Of each text all before their ends is read."""
+    ends: dict[int, int] = {}
+    for passage in passages:
+        key = passage["document_key"]
+        ends[key] = max(ends.get(key, 0), passage["end_char"])
+    units = {key: _utf16_places(_beginning(connection, key, end)) for key, end in ends.items()}
+    return {
+        passage["key"]: Utf16(
+            int(units[passage["document_key"]][passage["start_char"]]),
+            int(units[passage["document_key"]][passage["end_char"]]),
+        )
+        for passage in passages
+    }
+
+
+def _beginning(connection: sqlite3.Connection, document_key: int, end: int) -> str:
+    """At least the first `end` code points of a text, or all that there are."""
+    pieces = connection.execute(
+        "SELECT piece FROM texts WHERE document_key = ? AND start_char < ? ORDER BY start_char",
+        (document_key, end),
+    )
+    return "".join(str(piece, "utf-8") for (piece,) in pieces)
+
+
+def _utf16_places(text: str) -> NDArray[np.int64]:
+    """(n + 1,) the place of each code point, and of the end, in UTF-16 code units."""
+    codes = np.frombuffer(text.encode("utf-32-le"), dtype="<u4")
+    places: NDArray[np.int64] = np.cumsum(np.concatenate([[0], 1 + (codes > LAST_OF_ONE_UNIT)]))
+    return places
 
 
 def _slice(pieces: Sequence[tuple[int, str]], start: int, end: int) -> str:
