@@ -94,7 +94,7 @@ class Settings(BaseSettings):
     compact_tail: int = Field(
         10_000, ge=1, description="Vectors outside the base file before a new base is built."
     )
-    exact_limit: int = Field(200_000, ge=0, description="Vectors above which the base becomes approximate.")
+    exact_limit: int = Field(50_000, ge=0, description="Vectors above which the base becomes approximate.")
     log_level: Literal["debug", "info", "warning", "error"] = Field(
         "info", description="Least severe log line."
     )
