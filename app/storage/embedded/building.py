@@ -1,6 +1,7 @@
 """Making the files of a base from the rows, in blocks: memory does not grow with the collection."""
 
 import datetime as dt
+import errno
 import hashlib
 import os
 from collections.abc import Callable
@@ -10,6 +11,7 @@ import faiss
 import numpy as np
 
 from app.domain import View
+from app.errors import StorageError, StorageFull
 from app.storage.embedded import tuning
 from app.storage.embedded.approximate import MappedVectors
 from app.storage.embedded.bases import (
@@ -24,6 +26,7 @@ from app.storage.embedded.bases import (
     digest,
 )
 from app.storage.embedded.training import Quantiser, train
+from app.storage.free_space import is_disk_full
 from app.storage.rows import Rows, VectorBlock
 
 Progress = Callable[[str, float], None]
@@ -134,5 +137,15 @@ def _approximate(
         index.add(mapped.take(block).astype(np.float32))
         progress("add", (block[-1] + 1) / n_vectors)
     approximation = tuning.tune(quantiser, mapped, lambda share: progress("measure", share))
-    faiss.write_index(index, str(path))
+    _write(index, path)
     return approximation
+
+
+def _write(index: faiss.Index, path: Path) -> None:
+    """Raises StorageFull, StorageError. FAISS raises RuntimeError only, with the reason in its text."""
+    try:
+        faiss.write_index(index, str(path))
+    except RuntimeError as error:
+        if os.strerror(errno.ENOSPC) in str(error) or is_disk_full(path.parent):
+            raise StorageFull(f"no space left for {path}") from error
+        raise StorageError(f"{path} cannot be written: {error}") from error

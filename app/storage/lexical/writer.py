@@ -15,6 +15,7 @@ import tantivy
 from tantivy import Document, IndexWriter
 
 from app.errors import StorageDamaged, StorageError, StorageFull
+from app.storage.free_space import is_disk_full
 from app.storage.lexical.analysis import passage_terms
 from app.storage.lexical.files import (
     Position,
@@ -88,7 +89,7 @@ class LexicalWriter:
                 self._follow(commit_after=commit_after)
             except (OSError, ValueError) as error:
                 self._writer = None
-                kind = StorageFull if is_full(error) else StorageError
+                kind = StorageFull if is_full(error, self._directory) else StorageError
                 raise kind(f"the word index in {self._directory} cannot be written: {error}") from error
 
     def _follow(self, *, commit_after: int) -> None:
@@ -176,6 +177,7 @@ class LexicalWriter:
         self._n_waiting = 0
 
 
-def is_full(error: OSError | ValueError) -> bool:
-    """Tantivy reports errors of the system as text."""
-    return getattr(error, "errno", None) == errno.ENOSPC or os.strerror(errno.ENOSPC) in str(error)
+def is_full(error: OSError | ValueError, directory: Path) -> bool:
+    """Tantivy reports errors of the system as text, and those of its threads without their reason."""
+    is_said = getattr(error, "errno", None) == errno.ENOSPC or os.strerror(errno.ENOSPC) in str(error)
+    return is_said or is_disk_full(directory)

@@ -14,6 +14,7 @@ from app.labels import ClassifierVersion, Confusion, LabelReport, TrainingReport
 from app.storage.classifier_rows import TrainedClassifier
 from app.storage.sqlite.connection import Database
 from app.storage.sqlite.times import from_us, now_us
+from app.storage.sqlite.values import from_json
 
 CLASSIFIERS_5 = (
     """
@@ -152,14 +153,14 @@ def _read(row: sqlite3.Row) -> ClassifierVersion:
         name=row["name"],
         version=row["version"],
         is_active=bool(row["is_active"]),
-        labels=tuple(json.loads(row["labels"])),
+        labels=tuple(from_json(row["labels"])),
         multi_label=bool(row["multi_label"]),
         model=row["model"],
         fingerprint=row["fingerprint"],
         n_examples=row["n_examples"],
         examples_digest=row["examples_digest"],
         scope_threshold=row["scope_threshold"],
-        report=_read_report(json.loads(row["report"])),
+        report=_read_report(from_json(row["report"])),
         created_at=from_us(row["created_at"]),
     )
 

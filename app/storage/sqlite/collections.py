@@ -14,9 +14,10 @@ from app.domain import (
     SearchSettings,
     SplitterSettings,
 )
-from app.errors import CollectionExists, CollectionInUse, CollectionNotFound, NameTaken
+from app.errors import CollectionExists, CollectionInUse, CollectionNotFound, NameTaken, StorageDamaged
 from app.storage.sqlite.connection import Database, n_free_pages, return_free_pages
 from app.storage.sqlite.times import from_us, now_us
+from app.storage.sqlite.values import from_json
 
 
 class CollectionRows:
@@ -119,21 +120,30 @@ def find_collection(connection: sqlite3.Connection, name: str) -> Collection | N
 
 
 def read_collection(row: sqlite3.Row) -> Collection:
-    settings = json.loads(row["settings"])
     return Collection(
         key=row["key"],
         name=row["name"],
-        settings=CollectionSettings(splitter=SplitterSettings(**settings["splitter"])),
+        settings=_settings(from_json(row["settings"])),
         fingerprint=row["fingerprint"],
         model=row["model"],
         created_at=from_us(row["created_at"]),
-        search=_search_settings(json.loads(row["search_settings"])),
+        search=_search_settings(from_json(row["search_settings"])),
     )
+
+
+def _settings(stored: Mapping[str, Any]) -> CollectionSettings:
+    try:
+        return CollectionSettings(splitter=SplitterSettings(**stored["splitter"]))
+    except (KeyError, TypeError) as error:
+        raise StorageDamaged(f"the settings of a collection are damaged: {error}") from error
 
 
 def _search_settings(stored: Mapping[str, Any]) -> SearchSettings:
     """What was not stored has its default: nothing ever was, or it came with a later version."""
-    return SearchSettings(Fusion(**stored.get("fusion", {})), stored.get("candidates"))
+    try:
+        return SearchSettings(Fusion(**stored.get("fusion", {})), stored.get("candidates"))
+    except TypeError as error:
+        raise StorageDamaged(f"the search settings of a collection are damaged: {error}") from error
 
 
 def _require_droppable(connection: sqlite3.Connection, name: str) -> Collection:

@@ -10,6 +10,7 @@ import numpy as np
 from app.filters import And, Eq, Exists, Filter, In, Kind, Not, Or, Range, matches
 from app.storage.rows import Keys
 from app.storage.sqlite.metadata import field_key
+from app.storage.sqlite.values import from_json
 
 FEW = 1_000
 """So few documents are looked at one by one: about 10 us each, where a condition that half of a million
@@ -114,7 +115,7 @@ class Conditions:
 
 def satisfying(condition: Filter, documents: Iterable[tuple[int, str]]) -> Keys:
     """`documents` are (key, metadata in JSON)."""
-    keys = [key for key, metadata in documents if matches(condition, json.loads(metadata))]
+    keys = [key for key, metadata in documents if matches(condition, from_json(metadata))]
     return np.array(sorted(keys), np.int64)
 
 

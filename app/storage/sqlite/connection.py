@@ -8,7 +8,7 @@ from pathlib import Path
 from threading import Lock
 
 from app.errors import StorageError, StorageReadOnly
-from app.storage.sqlite.failures import translated
+from app.storage.sqlite.failures import decoded, translated
 from app.storage.sqlite.writers import Writers
 
 BUSY_TIMEOUT_S = 30.0
@@ -36,7 +36,7 @@ class Database:
         self._is_closed = False
         self._writers = Writers(path.with_name(path.name + "-writers"), timeout_s=BUSY_TIMEOUT_S)
         _make_folder(path.parent)
-        with translated(path):
+        with translated(path), decoded(path):
             self._watcher = self._open()
             try:
                 _enter_wal_mode(self._watcher)
@@ -48,7 +48,7 @@ class Database:
     @contextmanager
     def read(self) -> Iterator[sqlite3.Connection]:
         """One snapshot: everything read inside belongs to the same moment."""
-        with translated(self.path), self._borrowed() as connection:
+        with translated(self.path), decoded(self.path), self._borrowed() as connection:
             connection.execute("BEGIN")
             try:
                 yield connection
@@ -61,6 +61,7 @@ class Database:
         """One transaction: durable on leaving, undone on any exception."""
         with (
             translated(self.path),
+            decoded(self.path),
             self.exclusively(),
             self._borrowed() as connection,
             transaction(connection),

@@ -14,6 +14,7 @@ from app.storage.sqlite.connection import Database
 from app.storage.sqlite.matching import Memory
 from app.storage.sqlite.texts import passage_texts, passages_in_utf16, text_lengths, whole_text
 from app.storage.sqlite.times import from_us
+from app.storage.sqlite.values import from_json
 
 SORTED_KEYS = 5_000
 """Documents that satisfy a condition, up to which a page of them is found by sorting their ids. More of them
@@ -135,7 +136,7 @@ def _heads(connection: sqlite3.Connection, rows: Sequence[sqlite3.Row]) -> Seque
             key=row["key"],
             id=row["id"],
             title=row["title"],
-            metadata=json.loads(row["metadata"]),
+            metadata=from_json(row["metadata"]),
             n_chars=n_chars[row["key"]],
             n_passages=row["n_passages"],
             n_tokens=row["n_tokens"],
@@ -154,8 +155,8 @@ def _stored_document(row: sqlite3.Row, text: str) -> StoredDocument:
             id=row["id"],
             text=text,
             title=row["title"],
-            metadata=json.loads(row["metadata"]),
-            page_starts=tuple(json.loads(row["page_starts"])),
+            metadata=from_json(row["metadata"]),
+            page_starts=tuple(from_json(row["page_starts"])),
         ),
         n_passages=row["n_passages"],
         n_tokens=row["n_tokens"],
@@ -171,7 +172,7 @@ def _stored_passage(row: sqlite3.Row, text: str, utf16: Utf16 | None) -> StoredP
         document_key=row["document_key"],
         document_id=row["id"],
         title=row["title"],
-        metadata=json.loads(row["metadata"]),
+        metadata=from_json(row["metadata"]),
         passage=Passage(row["start_char"], row["end_char"], row["n_tokens"], row["page"]),
         text=text,
         utf16=utf16,

@@ -16,6 +16,7 @@ from app.storage.sqlite.conditions import FEW, ascending
 from app.storage.sqlite.connection import Database
 from app.storage.sqlite.matching import Changes, Memory, state_of
 from app.storage.sqlite.metadata import field_key
+from app.storage.sqlite.values import from_json
 
 Value = tuple[int, Scalar]
 """Kind and value."""
@@ -132,7 +133,7 @@ def _facet_of_few(name: str, held: Sequence[str], *, limit: int) -> Facet:
 
 def _values(name: str, metadata: str) -> Sequence[Value]:
     """That the field holds, moments aside; `metadata` is in JSON."""
-    values = values_of(json.loads(metadata).get(name))
+    values = values_of(from_json(metadata).get(name))
     return [(int(each.kind), each.value) for each in values if each.kind != Kind.MOMENT]
 
 

@@ -1,6 +1,5 @@
 """What SQLite reports, in the words of `app.errors`. The only place that knows its result codes."""
 
-import shutil
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,9 +13,22 @@ from app.errors import (
     StorageFull,
     StorageReadOnly,
 )
+from app.storage.free_space import is_disk_full
 
-FREE_BYTES_OF_A_FULL_DISK = 2**20
-"""Below this an unspecific write error means a full disk: SQLite reports ENOSPC on its -shm as IOERR."""
+NOT_UTF8 = "Could not decode to UTF-8"
+"""The sqlite3 module's own error, without a code, for a TEXT value that is damaged."""
+
+
+@contextmanager
+def decoded(path: Path) -> Iterator[None]:
+    """Around what takes all its bytes from the store: those that are no UTF-8 are damage of the file.
+
+    The sqlite3 module may fail so at SQLite's own message when the schema is damaged.
+    """
+    try:
+        yield
+    except UnicodeDecodeError as error:
+        raise StorageDamaged(f"{path} is damaged: {error}") from error
 
 
 @contextmanager
@@ -36,9 +48,11 @@ def _storage_error(  # noqa: PLR0911 - a table
 ) -> BifocalError | None:
     extended: int | None = getattr(error, "sqlite_errorcode", None)
     code = None if extended is None else extended & 0xFF
+    if code is None and str(error).startswith(NOT_UTF8):
+        return StorageDamaged(f"{path} is damaged: {error}")
     if code == sqlite3.SQLITE_CANTOPEN:
         return _cannot_open(path)
-    if code == sqlite3.SQLITE_FULL or (code == sqlite3.SQLITE_IOERR and _is_disk_full(path)):
+    if code == sqlite3.SQLITE_FULL or (code == sqlite3.SQLITE_IOERR and is_disk_full(path.parent)):
         return StorageFull(f"no space left for {path}; nothing was written")
     if code == sqlite3.SQLITE_READONLY:
         return StorageReadOnly(f"{path} cannot be written; nothing was changed")
@@ -54,13 +68,6 @@ def _storage_error(  # noqa: PLR0911 - a table
 def _cannot_open(path: Path) -> StorageError:
     if path.exists() and not path.is_file():
         return StorageError(f"{path} is not a file")
-    if _is_disk_full(path):
+    if is_disk_full(path.parent):
         return StorageFull(f"no space left for {path}")
     return StorageReadOnly(f"{path} cannot be opened for writing: its folder must exist and be writable")
-
-
-def _is_disk_full(path: Path) -> bool:
-    try:
-        return shutil.disk_usage(path.parent).free < FREE_BYTES_OF_A_FULL_DISK
-    except OSError:
-        return False

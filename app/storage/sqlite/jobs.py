@@ -13,7 +13,7 @@ from app.storage.sqlite.collections import read_collection
 from app.storage.sqlite.connection import Database, transaction
 from app.storage.sqlite.reports import insert_report, store_result
 from app.storage.sqlite.times import from_us, now_us, to_us
-from app.storage.sqlite.values import printable
+from app.storage.sqlite.values import from_json, printable
 
 JOB = (
     "SELECT j.*, c.name AS collection FROM jobs j "
@@ -215,7 +215,7 @@ def store_outcomes(connection: sqlite3.Connection, job: sqlite3.Row, outcomes: S
     """Raises ValueError if they do not go on where the stored ones end: a resume would skip inputs."""
     if not outcomes:
         return
-    counts = json.loads(job["counts"])
+    counts = from_json(job["counts"])
     for ordinal, outcome in enumerate(outcomes, job["n_done"]):
         if outcome.ordinal != ordinal or ordinal >= job["n_inputs"]:
             raise ValueError(f"outcome {outcome.ordinal} given where {ordinal} of {job['n_inputs']} is due")
@@ -338,7 +338,7 @@ def _read_job(row: sqlite3.Row) -> Job:
         state=JobState(row["state"]),
         n_inputs=row["n_inputs"],
         n_done=row["n_done"],
-        counts={OutcomeStatus(status): n for status, n in json.loads(row["counts"]).items()},
+        counts={OutcomeStatus(status): n for status, n in from_json(row["counts"]).items()},
         created_at=from_us(row["created_at"]),
         started_at=moment("started_at"),
         finished_at=moment("finished_at"),
@@ -355,5 +355,5 @@ def _read_outcome(row: sqlite3.Row) -> Outcome:
         n_passages=row["n_passages"],
         n_tokens=row["n_tokens"],
         error=row["error"],
-        warnings=tuple(json.loads(row["warnings"])),
+        warnings=tuple(from_json(row["warnings"])),
     )

@@ -8,6 +8,7 @@ from app.errors import Conflict, KeyNotFound
 from app.keys import ApiKey, Scope, StoredKey
 from app.storage.sqlite.connection import Database
 from app.storage.sqlite.times import from_us, now_us, to_us
+from app.storage.sqlite.values import from_json
 
 API_KEYS_6 = (
     """
@@ -67,8 +68,8 @@ def _read_key(row: sqlite3.Row) -> ApiKey:
     return ApiKey(
         id=row["id"],
         name=row["name"],
-        scopes=frozenset(Scope(scope) for scope in json.loads(row["scopes"])),
-        collections=None if row["collections"] is None else frozenset(json.loads(row["collections"])),
+        scopes=frozenset(Scope(scope) for scope in from_json(row["scopes"])),
+        collections=None if row["collections"] is None else frozenset(from_json(row["collections"])),
         created_at=from_us(row["created_at"]),
         revoked_at=None if row["revoked_at"] is None else from_us(row["revoked_at"]),
     )

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.domain import Utf16
+from app.storage.sqlite.values import from_utf8
 
 LAST_OF_ONE_UNIT = 0xFFFF
 """Code points beyond take two units of UTF-16."""
@@ -29,7 +30,7 @@ def whole_text(connection: sqlite3.Connection, document_key: int) -> str:
     pieces = connection.execute(
         "SELECT piece FROM texts WHERE document_key = ? ORDER BY start_char", (document_key,)
     )
-    return "".join(str(piece, "utf-8") for (piece,) in pieces)
+    return "".join(from_utf8(piece) for (piece,) in pieces)
 
 
 def text_lengths(connection: sqlite3.Connection, document_keys: Sequence[int]) -> Mapping[int, int]:
@@ -41,7 +42,7 @@ def text_lengths(connection: sqlite3.Connection, document_keys: Sequence[int]) -
         (json.dumps([*document_keys]),),
     )
     return dict.fromkeys(document_keys, 0) | {
-        key: start + len(str(piece, "utf-8")) for key, start, piece in last_pieces
+        key: start + len(from_utf8(piece)) for key, start, piece in last_pieces
     }
 
 
@@ -55,7 +56,7 @@ def passage_texts(connection: sqlite3.Connection, passages: Sequence[sqlite3.Row
         "WHERE p.key IN (SELECT value FROM json_each(?)) ORDER BY p.key, t.start_char",
         (PIECE_CHARS, json.dumps([*pieces])),
     ):
-        pieces[key].append((start, str(piece, "utf-8")))
+        pieces[key].append((start, from_utf8(piece)))
     return {
         passage["key"]: _slice(pieces[passage["key"]], passage["start_char"], passage["end_char"])
         for passage in passages
@@ -84,7 +85,7 @@ def _beginning(connection: sqlite3.Connection, document_key: int, end: int) -> s
         "SELECT piece FROM texts WHERE document_key = ? AND start_char < ? ORDER BY start_char",
         (document_key, end),
     )
-    return "".join(str(piece, "utf-8") for (piece,) in pieces)
+    return "".join(from_utf8(piece) for (piece,) in pieces)
 
 
 def _utf16_places(text: str) -> NDArray[np.int64]:

@@ -3,6 +3,8 @@
 import datetime as dt
 import time
 
+from app.errors import StorageDamaged
+
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 
@@ -11,7 +13,11 @@ def now_us() -> int:
 
 
 def from_us(microseconds: int) -> dt.datetime:
-    return _EPOCH + dt.timedelta(microseconds=microseconds)
+    """Raises StorageDamaged."""
+    try:
+        return _EPOCH + dt.timedelta(microseconds=microseconds)
+    except (OverflowError, TypeError) as error:
+        raise StorageDamaged(f"a moment in the store is damaged: {microseconds!r}") from error
 
 
 def to_us(moment: dt.datetime) -> int:

@@ -1,11 +1,12 @@
 """Python values as the tables keep them, refusing what no store can keep."""
 
 import json
+from typing import Any
 
 import numpy as np
 
 from app.domain import Metadata
-from app.errors import BadDocument, BadVector
+from app.errors import BadDocument, BadVector, StorageDamaged
 from app.storage.rows import Vectors
 
 LENGTH_TOLERANCE = 0.01
@@ -36,6 +37,22 @@ def metadata_to_json(metadata: Metadata) -> str:
         ) from error
     to_utf8(stored, what="metadata")
     return stored
+
+
+def from_json(stored: str) -> Any:
+    """What a column holds. Raises StorageDamaged."""
+    try:
+        return json.loads(stored)
+    except (TypeError, ValueError) as error:
+        raise StorageDamaged(f"a row of the store is damaged: {error}") from error
+
+
+def from_utf8(stored: bytes) -> str:
+    """What a column holds. Raises StorageDamaged."""
+    try:
+        return str(stored, "utf-8")
+    except (TypeError, ValueError) as error:
+        raise StorageDamaged(f"a text in the store is damaged: {error}") from error
 
 
 def printable(text: str | None) -> str | None:

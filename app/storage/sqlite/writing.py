@@ -16,7 +16,7 @@ from app.storage.sqlite.jobs import require_leased, store_outcomes
 from app.storage.sqlite.metadata import FieldValue, MetadataIndex, field_values
 from app.storage.sqlite.texts import insert_text
 from app.storage.sqlite.times import now_us
-from app.storage.sqlite.values import checked_vectors, metadata_to_json, to_utf8
+from app.storage.sqlite.values import checked_vectors, from_json, metadata_to_json, to_utf8
 
 Change = EncodedDocument | MetadataUpdate | str
 
@@ -225,7 +225,7 @@ class _Revisions:
         row = self._stored(document_id)
         if row is None:
             return None
-        self._metadata.remove(row["key"], field_values(json.loads(row["metadata"])))
+        self._metadata.remove(row["key"], field_values(from_json(row["metadata"])))
         self._connection.execute(
             "INSERT INTO tombstones (collection_key, document_key, first_passage_key, n_passages) "
             "SELECT ?, ?, coalesce(min(key), 0), count(*) FROM passages WHERE document_key = ?",
