@@ -20,6 +20,8 @@ from tests.substitutes import WordHashEmbedder
 
 MAINTENANCE_S = 0.2
 """Instead of every second: more publications in the same time."""
+BACK_OFF_S = (0.2, 0.5, 1.0)
+"""Instead of up to 30 s after failures of the machine."""
 
 
 def embedder(_: Settings) -> Embedder:
@@ -41,8 +43,9 @@ def work_without_model() -> None:
     vars(import_module("indexer.cli.composition"))["load_embedder"] = embedder
 
 
-def maintain_often() -> None:
+def wait_less() -> None:
     vars(import_module("indexer.maintenance"))["ROUND_S"] = MAINTENANCE_S
+    vars(import_module("indexer.job_loop"))["BACK_OFF_S"] = BACK_OFF_S
 
 
 if __name__ == "__main__":
@@ -52,6 +55,6 @@ if __name__ == "__main__":
     if encoder == "stand-in":
         serve_without_models() if command == "serve" else work_without_model()
     if command == "worker":
-        maintain_often()
+        wait_less()
     arm(trap_file)
     main()

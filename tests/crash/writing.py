@@ -41,11 +41,12 @@ def name_in(text: str) -> str:
     return text.split(maxsplit=1)[0]
 
 
-def make_text(name: str, random: Random) -> str:
-    """Its name first; one in five is long enough for several passages."""
-    n_sentences = 60 if random.random() < 0.2 else random.randint(1, 3)
-    sentences = [" ".join([COMMON, *random.choices(VOCABULARY, k=8)]) for _ in range(n_sentences)]
-    return f"{name} " + ". ".join(sentences) + f". {COMMON} {name}."
+def make_text(name: str, random: Random, *, n_sentences: int | None = None) -> str:
+    """Its name in every sentence, and first; one in five is long enough for several passages."""
+    if n_sentences is None:
+        n_sentences = 60 if random.random() < 0.2 else random.randint(1, 3)
+    sentences = [" ".join([name, COMMON, *random.choices(VOCABULARY, k=7)]) for _ in range(n_sentences)]
+    return ". ".join(sentences) + "."
 
 
 class Writer:
