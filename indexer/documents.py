@@ -2,13 +2,11 @@
 
 import json
 import math
-import struct
 from collections import Counter
 from collections.abc import Sequence
-from hashlib import blake2b
 from typing import Any
 
-from app.domain import Document, Metadata, MetadataScalar, SplitterSettings
+from app.domain import Document, Metadata, MetadataScalar
 from app.errors import BadDocument, BlankText, InvalidInput
 
 FIELDS = ("id", "text", "title", "metadata")
@@ -73,21 +71,6 @@ def check_document(document: Document, *, max_chars: int) -> None:
     _check_text(document.text, max_chars=max_chars)
     _check_title(document.title)
     _check_metadata(document.metadata)
-
-
-def content_hash(document: Document, splitter: SplitterSettings, *, fingerprint: str) -> bytes:
-    """Digest of all that decides passages and vectors: 32 bytes; neither id nor metadata is in it.
-
-    Every part is preceded by its length, so that no two different documents spell the same bytes.
-    """
-    digest = blake2b(digest_size=32)
-    title = b"" if document.title is None else b"t" + document.title.encode()
-    pages = struct.pack(f"<{len(document.page_starts)}q", *document.page_starts)
-    split = f"{splitter.version},{splitter.max_tokens},{splitter.overlap_tokens}".encode()
-    for part in (title, document.text.encode(), pages, split, fingerprint.encode()):
-        digest.update(struct.pack("<q", len(part)))
-        digest.update(part)
-    return digest.digest()
 
 
 def describe(error: InvalidInput) -> str:

@@ -6,8 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.domain import Document, SplitterSettings
+from app.domain.contents import content_hash
 from app.errors import BadDocument, BlankText, InvalidInput
-from indexer.documents import content_hash, describe, id_if_any, parse_document, parse_id
+from indexer.documents import describe, id_if_any, parse_document, parse_id
 
 MAX_CHARS = 1_000
 SPLITTER = SplitterSettings()

@@ -9,9 +9,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from app.domain import Document, JobInput, JobKind, JobState, Outcome, OutcomeStatus, SplitterSettings
+from app.engine.document_vectors import document_vector
 from app.engine.embedder import Embeddings
 from app.errors import BadVector, DocumentNotFound, FingerprintMismatch
-from indexer.encoding import DocumentEncoder, document_vector
+from indexer.encoding import DocumentEncoder
 from indexer.ingestion import one_ahead
 from indexer.inputs import Part
 from indexer.planning import CHUNK_CHARS, chunks
