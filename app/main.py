@@ -22,6 +22,7 @@ from app.api import (
     classifiers,
     collections,
     docs_browser,
+    doctor,
     documents,
     evaluations,
     files,
@@ -92,6 +93,7 @@ def create_app(
                 loading,
                 search_permits=Permits(settings.max_queue),
                 training_permits=Permits(1, of="training", limit="at a time"),
+                examination_permits=Permits(1, of="examination", limit="at a time"),
                 inspected=InspectedModels(settings),
                 keyring=Keyring(rows),
                 rates=RateLimit(settings.rate_limit, settings.rate_burst),
@@ -133,6 +135,7 @@ def create_app(
         classifiers.router,
         inspection.router,
         service.router,
+        doctor.router,
         docs_browser.router,
     ):
         app.include_router(router)

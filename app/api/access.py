@@ -60,6 +60,7 @@ SCOPES: Mapping[str, tuple[Scope, ...]] = {
     "inspect_attention": READ,
     "inspect_fill_mask": READ,
     "inspect_next_sentence": READ,
+    "examine_store": ADMIN,
 }
 """Any one of them suffices. An operation that is missing here needs ADMIN."""
 WITHOUT_COLLECTION = frozenset(

@@ -43,6 +43,13 @@ async def search_permit(request: Request) -> AsyncIterator[None]:
         yield
 
 
+async def examination_permit(request: Request) -> AsyncIterator[None]:
+    """Held until the response is sent. An examination reads much of the store."""
+    permits: Permits = request.state.parts.examination_permits
+    with permits.held():
+        yield
+
+
 async def training_permit(request: Request) -> AsyncIterator[None]:
     """Held until the response is sent. A training takes all cores for as long as it lasts."""
     permits: Permits = request.state.parts.training_permits

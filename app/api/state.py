@@ -35,6 +35,7 @@ class Parts:
     """Done when the bi-encoder can be used, or with the reason why it never will."""
     search_permits: Permits
     training_permits: Permits
+    examination_permits: Permits
     inspected: InspectedModels
     keyring: Keyring
     rates: RateLimit

@@ -336,9 +336,19 @@ def settings(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")
 @app.command()
 def doctor(
     worker: Annotated[bool, typer.Option("--worker", help="Only whether a worker is alive.")] = False,
+    repair: Annotated[
+        bool,
+        typer.Option("--repair", help="Make anew what can be made from the rest. No worker may be running."),
+    ] = False,
+    sample: Annotated[int, typer.Option(min=0, help="Passages to encode anew and compare.")] = 64,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Check the store, the model and the worker. Exit code 1: something needs attention."""
+    """Check the store, the model and the machine. Exit code 1: there are problems, left after the repair."""
     with reported():
-        from indexer.cli.inspecting import examine
+        from app.settings import Settings
+        from indexer.cli import examining
 
-        raise SystemExit(examine(only_worker=worker))
+        settings = Settings.from_environment()
+        if worker:
+            raise SystemExit(examining.examine_worker(settings))
+        raise SystemExit(examining.examine(settings, is_repaired=repair, sample=sample, as_json=as_json))

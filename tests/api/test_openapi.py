@@ -43,6 +43,7 @@ OPERATION_IDS = [
     "delete_collection",
     "delete_document",
     "delete_evaluation",
+    "examine_store",
     "get_alias",
     "get_classifier",
     "get_collection",

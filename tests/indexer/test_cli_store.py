@@ -3,8 +3,10 @@
 import json
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -199,9 +201,50 @@ def test_a_shown_job_names_what_was_rejected(notes: Path) -> None:
 
 
 def test_doctor_says_that_no_worker_runs() -> None:
+    printed = bifocal("doctor")
+    assert "worker: warning" in printed
+    assert "none is running" in printed
+    assert bifocal("doctor", "--worker", exit_code=1) == "worker: PROBLEM: none is running\n"
+
+
+def test_doctor_finds_nothing_wrong_with_what_was_ingested(notes: Path) -> None:
+    bifocal("ingest", notes)
+    found = bifocal_json("doctor", "--sample", "10")
+    assert {check["name"] for check in found["checks"] if check["faults"]} == {"worker"}
+
+
+def test_doctor_names_a_fault_with_its_remedy_and_mends_it(home: Path, notes: Path) -> None:
+    bifocal("ingest", notes)
+    with closing(sqlite3.connect(home / "bifocal.db")) as connection, connection:
+        connection.execute("UPDATE collections SET n_passages = 99")
+        connection.execute("UPDATE passage_vectors SET vector = zeroblob(128)")
     printed = bifocal("doctor", exit_code=1)
-    assert "worker: NOT WELL: none is running" in printed
-    assert bifocal("doctor", "--worker", exit_code=1).startswith("worker: NOT WELL")
+    assert "counters: PROBLEM: collection default: n_passages is 99 and should be 2" in printed
+    assert "[--repair would: split and encode these documents anew from their stored texts]" in printed
+    printed = bifocal("doctor", "--repair")
+    assert "repair: done: collection default: count documents and passages anew" in printed
+    assert "PROBLEM" not in printed
+    assert bifocal_json("search", "water boils", "--top-k", "1")["hits"][0]["document_id"] == "water.txt"
+    assert bifocal_json("doctor", "--repair")["repairs"] == []
+
+
+def test_doctor_does_not_repair_beside_a_worker(home: Path, notes: Path) -> None:
+    bifocal("ingest", notes)
+    with closing(sqlite3.connect(home / "bifocal.db")) as connection, connection:
+        connection.execute("UPDATE collections SET n_passages = 99")
+    rows = SqliteRows(home / "bifocal.db")
+    rows.worker_heartbeat("w", lease_s=60)
+    assert "stop it, then repeat this" in bifocal("doctor", "--repair", exit_code=1)
+    rows.close()
+
+
+def test_doctor_names_a_store_of_the_future(home: Path, notes: Path) -> None:
+    bifocal("ingest", notes)
+    with closing(sqlite3.connect(home / "bifocal.db")) as connection:
+        connection.execute("PRAGMA user_version = 999")
+    printed = bifocal("doctor", exit_code=1)
+    assert "schema: PROBLEM" in printed
+    assert "schema 999 was written by a newer version" in printed
 
 
 def test_doctor_finds_a_running_worker(home: Path) -> None:

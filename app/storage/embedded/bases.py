@@ -13,6 +13,7 @@ Files are little-endian. A folder never changes after it got its name.
 import errno
 import hashlib
 import json
+import math
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -28,7 +29,7 @@ from app.storage.embedded.exact import ExactSearch
 from app.storage.embedded.segments import Segment
 from app.storage.embedded.selection import Selection
 from app.storage.embedded.training import Quantiser
-from app.storage.rows import Generation, Keys
+from app.storage.rows import Generation, Keys, Vectors
 
 MANIFEST = "manifest.json"
 KEYS = "keys.i64"
@@ -111,8 +112,8 @@ def open_base(folder: Path, generation: Generation) -> Base:
         return _base(folder, generation, manifest)
 
 
-def damages(folder: Path, generation: Generation) -> list[str]:
-    """What is wrong with the files, all of their bytes read; empty if nothing is."""
+def damages(folder: Path, generation: Generation, *, max_bytes: float = math.inf) -> list[str]:
+    """What is wrong with the files, every byte of those up to `max_bytes` read; empty if nothing is."""
     try:
         with _translated(folder):
             manifest = _manifest(folder, generation)
@@ -123,7 +124,8 @@ def damages(folder: Path, generation: Generation) -> list[str]:
         try:
             with _translated(folder):
                 _require_size(folder / name, file)
-                _require_digest(folder / name, file)
+                if file.size_bytes <= max_bytes:
+                    _require_digest(folder / name, file)
         except StorageDamaged as error:
             found.append(str(error))
     return found
@@ -142,6 +144,16 @@ def open_quantiser(folder: Path, generation: Generation) -> Quantiser | None:
         return None
     index.reset()
     return Quantiser(index, manifest.approximation.n_trained)
+
+
+def published_keys(folder: Path) -> Keys:
+    """Of a base whose files are intact, ascending; those deleted since are among them."""
+    return np.fromfile(folder / KEYS, "<i8")
+
+
+def published_vectors(folder: Path, *, n_vectors: int) -> Vectors:
+    """(n, d), mapped: row i belongs to key i."""
+    return np.memmap(folder / VECTORS, "<f2", mode="r").reshape(n_vectors, -1)
 
 
 def digest(path: Path) -> str:
@@ -197,10 +209,10 @@ def _manifest(folder: Path, generation: Generation) -> Manifest:
     content = (folder / MANIFEST).read_bytes()
     if hashlib.sha256(content).hexdigest() != generation.checksum:
         raise StorageDamaged(f"{folder / MANIFEST} is not what was published")
-    manifest = Manifest.from_bytes(content)
-    if manifest.format != FORMAT:
-        raise StorageDamaged(f"{folder} has format {manifest.format}, which this version cannot read")
-    return manifest
+    format_ = json.loads(content).get("format")
+    if format_ != FORMAT:
+        raise StorageDamaged(f"{folder} has format {format_}, which this version cannot read")
+    return Manifest.from_bytes(content)
 
 
 def _require_size(path: Path, file: File) -> None:

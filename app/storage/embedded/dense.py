@@ -75,6 +75,10 @@ class DenseIndex:
         published = [self._maintain(collection, view, progress or _silent) for view in VIEWS]
         return any(published)
 
+    def rebuild(self, collection: Collection, view: View) -> None:
+        """Publish a base of what the rows have now, whatever the current one is like."""
+        self._publish(collection, view, self._n_live(collection, view), _silent)
+
     def stats(self, collection: Collection, view: View) -> IndexStats:
         snapshot = self._snapshot(collection, view)
         base = snapshot.base
@@ -116,8 +120,9 @@ class DenseIndex:
             n_live = self._n_live(collection, view)
         except CollectionNotFound:  # dropped meanwhile
             return False
-        if not self._is_due(collection, view, n_live):
-            return False
+        return self._is_due(collection, view, n_live) and self._publish(collection, view, n_live, progress)
+
+    def _publish(self, collection: Collection, view: View, n_live: int, progress: Progress) -> bool:
         base = self._publisher.publish(
             collection.key,
             view,

@@ -61,6 +61,13 @@ class EmbeddedIndex:
     def stats(self, collection: Collection, view: View) -> IndexStats:
         return self._dense.stats(collection, view)
 
+    def rebuild_base(self, collection: Collection, view: View) -> None:
+        """From the rows, whatever the current one is like. By the one writer, as `rebuild_words`."""
+        self._dense.rebuild(collection, view)
+
+    def rebuild_words(self, collection: Collection) -> None:
+        self._words.rebuild(collection.key)
+
     def damages(self, collection: Collection) -> Sequence[str]:
         """What is wrong with the files, all of their bytes read; empty if nothing is."""
         return self._dense.damages(collection)

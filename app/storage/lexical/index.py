@@ -57,6 +57,10 @@ class LexicalIndex:
         """Leave nothing waiting. Raises as `apply`."""
         self._writer(collection_key).commit()
 
+    def rebuild(self, collection_key: int) -> None:
+        """From the rows, whatever the files are like. Raises as `apply`."""
+        self._writer(collection_key).rebuild()
+
     def drop(self, collection_key: int) -> None:
         with self._lock:
             self._readers.pop(collection_key, None)

@@ -130,7 +130,7 @@ class LexicalReader:
             self._folder = self._index = None
             return None
         if self._index is None or folder != self._folder:
-            self._index = _open_verified(folder)
+            self._index = open_verified(folder)
             self._folder = folder
         try:
             self._index.reload()
@@ -141,8 +141,8 @@ class LexicalReader:
         return Base(searcher, self._index.schema, read_position(searcher, self._index.schema))
 
 
-def _open_verified(folder: Path) -> tantivy.Index:
-    """The worker may replace files meanwhile; then look again."""
+def open_verified(folder: Path) -> tantivy.Index:
+    """The worker may replace files meanwhile; then look again. Raises StorageDamaged."""
     while True:
         before = _stamp(folder / META)
         try:

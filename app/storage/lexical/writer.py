@@ -5,7 +5,7 @@ import errno
 import logging
 import os
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
@@ -67,6 +67,14 @@ class LexicalWriter:
         """Follow the rows and leave nothing waiting. Raises as `apply`."""
         self._write(commit_after=1)
 
+    def rebuild(self) -> None:
+        """Fill new files from the rows, whatever those in use are like. Raises as `apply`."""
+        self.close()
+        with self._lock, self._translated():
+            self._directory.mkdir(parents=True, exist_ok=True)
+            self._start_anew("a repair asked for it")
+            self._follow(commit_after=1)
+
     def close(self) -> None:
         """What waits for a commit is dropped: the rows have it. Returns when nothing writes to the files."""
         with self._lock:
@@ -84,13 +92,17 @@ class LexicalWriter:
         self.close()
 
     def _write(self, *, commit_after: int) -> None:
-        with self._lock:
-            try:
-                self._follow(commit_after=commit_after)
-            except (OSError, ValueError) as error:
-                self._writer = None
-                kind = StorageFull if is_full(error, self._directory) else StorageError
-                raise kind(f"the word index in {self._directory} cannot be written: {error}") from error
+        with self._lock, self._translated():
+            self._follow(commit_after=commit_after)
+
+    @contextlib.contextmanager
+    def _translated(self) -> Iterator[None]:
+        try:
+            yield
+        except (OSError, ValueError) as error:
+            self._writer = None
+            kind = StorageFull if is_full(error, self._directory) else StorageError
+            raise kind(f"the word index in {self._directory} cannot be written: {error}") from error
 
     def _follow(self, *, commit_after: int) -> None:
         if self._writer is None and not self._rows.max_key(self._collection_key, "passages"):

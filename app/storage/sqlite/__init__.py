@@ -1,7 +1,8 @@
 """The rows seam, embedded: one SQLite file that the service and the worker share.
 
 Reading order: connection, migrations, collections, aliases, documents, writing, metadata, conditions,
-matching, columns, facets, feed, classifiers, jobs, reports, keys, leases, lives.
+matching, columns, facets, feed, classifiers, jobs, reports, keys, leases, lives; then, whether it is sound:
+counting, examination, standing, mending.
 """
 
 from pathlib import Path
@@ -20,6 +21,7 @@ from app.storage.sqlite.keys import KeyRows
 from app.storage.sqlite.leases import LeaseRows
 from app.storage.sqlite.lives import Life
 from app.storage.sqlite.matching import MatchingRows, Memory
+from app.storage.sqlite.mending import MendingRows
 from app.storage.sqlite.migrations import migrate
 from app.storage.sqlite.reports import ReportRows
 from app.storage.sqlite.writing import WritingRows
@@ -41,6 +43,7 @@ class SqliteRows(
     ReportRows,
     KeyRows,
     LeaseRows,
+    MendingRows,
 ):
     """`app.storage.rows.Rows` in an SQLite file, for any number of threads and processes of one machine.
 

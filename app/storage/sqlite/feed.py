@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from app.domain import View
-from app.storage.rows import TextRow, Tombstones, VectorBlock
+from app.storage.rows import Keys, TextRow, Tombstones, VectorBlock
 from app.storage.sqlite.connection import Database
 from app.storage.sqlite.texts import passage_texts
 from app.storage.sqlite.values import vectors_from_blobs
@@ -92,7 +92,7 @@ class FeedRows:
             ).fetchone()
         return Tombstones(
             sequence=newest,
-            keys=_dead_keys([tuple(row) for row in rows], view),
+            keys=dead_keys([tuple(row) for row in rows], view),
             is_complete=sequence == 0 or pruned is None or sequence >= pruned[0],
         )
 
@@ -130,7 +130,7 @@ def _vector_block(rows: Sequence[tuple[int, int, bytes]]) -> VectorBlock:
     return VectorBlock(np.array(keys, np.int64), np.array(document_keys, np.int64), vectors_from_blobs(blobs))
 
 
-def _dead_keys(tombstones: Sequence[tuple[int, int, int]], view: View) -> np.ndarray:
+def dead_keys(tombstones: Sequence[tuple[int, int, int]], view: View) -> Keys:
     """`tombstones` are (document key, first passage key, n_passages)."""
     if view == "documents":
         return np.array([document_key for document_key, _, _ in tombstones], np.int64)

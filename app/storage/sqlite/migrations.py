@@ -3,6 +3,8 @@
 import sqlite3
 import time
 from collections.abc import Callable, Sequence
+from contextlib import closing
+from functools import cache
 
 from app.errors import Overloaded, SchemaTooNew, StorageDamaged
 from app.storage.sqlite.aliases import ALIASES_7
@@ -220,6 +222,17 @@ def migrate(database: Database) -> None:
                 raise
         else:
             return
+
+
+@cache
+def newest_schema() -> frozenset[tuple[str, str]]:
+    """(type, name) of every table and index of the newest schema."""
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
+        connection.row_factory = sqlite3.Row
+        _migrate(connection, 0)
+        return frozenset(
+            (row[0], row[1]) for row in connection.execute("SELECT type, name FROM sqlite_schema")
+        )
 
 
 def _migrate(connection: sqlite3.Connection, version: int) -> None:

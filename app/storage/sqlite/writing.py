@@ -49,6 +49,18 @@ class WritingRows:
             revisions.count()
             store_outcomes(connection, job, outcomes)
 
+    def rewrite_documents(self, collection_key: int, documents: Sequence[EncodedDocument]) -> None:
+        """Replace passages and vectors of documents whose content stays. By the holder of the worker lease.
+
+        Raises as `write_documents`.
+        """
+        prepared = [(encoded.document.id, _revision(encoded)) for encoded in documents]
+        with self._database.write() as connection:
+            revisions = _Revisions(connection, collection_key, now_us())
+            for document_id, revision in prepared:
+                revisions.replace(document_id, revision)
+            revisions.count()
+
 
 @dataclass(frozen=True, slots=True)
 class _Revision:
@@ -228,7 +240,8 @@ class _Revisions:
         self._metadata.remove(row["key"], field_values(from_json(row["metadata"])))
         self._connection.execute(
             "INSERT INTO tombstones (collection_key, document_key, first_passage_key, n_passages) "
-            "SELECT ?, ?, coalesce(min(key), 0), count(*) FROM passages WHERE document_key = ?",
+            "SELECT ?, ?, coalesce(min(key), 0), coalesce(max(key) - min(key) + 1, 0) "
+            "FROM passages WHERE document_key = ?",
             (self._collection_key, row["key"], row["key"]),
         )
         self._connection.execute("DELETE FROM documents WHERE key = ?", (row["key"],))

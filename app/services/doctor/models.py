@@ -1,0 +1,47 @@
+"""What the store was made with fits the encoder that runs."""
+
+from collections.abc import Iterator
+
+from app.domain.health import Fault
+from app.errors import BifocalError, Overloaded
+from app.services.doctor.patient import Patient
+
+
+def model(patient: Patient) -> Iterator[Fault]:
+    try:
+        embedder = patient.load()
+        embedder.encode_queries(["Does the model answer?"])
+    except Overloaded:
+        raise
+    except (BifocalError, OSError) as error:
+        yield Fault(str(error), patient.settings.embedder)
+    else:
+        patient.embedder = embedder
+
+
+def encoder(patient: Patient) -> Iterator[Fault]:
+    if patient.embedder is None:
+        return
+    runs = patient.embedder.description
+    for collection in patient.collections:
+        if collection.fingerprint != runs.fingerprint:
+            yield Fault(
+                f"it was made by {collection.model} ({collection.fingerprint}), the encoder that runs is "
+                f"{runs.name} ({runs.fingerprint}); searches of it are refused: run the other encoder, or "
+                "index the documents into a new collection",
+                f"collection {collection.name}",
+            )
+
+
+def classifiers(patient: Patient) -> Iterator[Fault]:
+    """The active versions of those trained on examples."""
+    if patient.embedder is None:
+        return
+    runs = patient.embedder.description
+    for version in patient.rows.classifiers():
+        if version.fingerprint != runs.fingerprint:
+            yield Fault(
+                f"it was trained on vectors of {version.model} ({version.fingerprint}), the encoder that "
+                f"runs is {runs.name} ({runs.fingerprint}); train it again, or run the other encoder",
+                f"classifier {version.name}, version {version.version}",
+            )
