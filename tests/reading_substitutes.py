@@ -34,6 +34,7 @@ class WordOverlapReader:
 
     fault: str | None = None
     activity = Activity()
+    is_loaded = True
 
     max_text_tokens: int | None = None
     is_default = True
@@ -50,7 +51,6 @@ class WordOverlapReader:
             max_tokens=384,
             max_question_tokens=MAX_QUESTION_TOKENS,
             runtime="python",
-            is_loaded=True,
             labels=(),
         )
 

@@ -142,8 +142,10 @@ def list_models(request: Request) -> Response:
         labels=[],
         parts=model.parts,
     )
-    described = [*service.reading.descriptions, *service.texts.descriptions]
-    heads = [ModelResponse.of_head(role, head) for role, head in described]
+    heads = [
+        ModelResponse.of_head(role, head.description, is_loaded=head.is_loaded)
+        for role, head in [*service.reading.by_role, *service.texts.by_role]
+    ]
     return json_response(ModelsResponse(models=[embedder, *heads], limits=limits))
 
 

@@ -44,16 +44,15 @@ class StoreCollector(Collector):
         loaded = GaugeMetricFamily(
             "bifocal_model_loaded", "Whether the model is in memory.", labels=["role", "name"]
         )
-        found: list[tuple[str, EmbedderDescription | HeadDescription]] = []
+        found: list[tuple[str, EmbedderDescription | HeadDescription, bool]] = []
         with suppress(BifocalError):
-            found.append(("embedder", self._service.embedder.description))
+            found.append(("embedder", self._service.embedder.description, True))
         with suppress(BifocalError):
-            found += self._service.reading.descriptions
+            found += [(role, m.description, m.is_loaded) for role, m in self._service.reading.by_role]
         with suppress(BifocalError):
-            found += self._service.texts.descriptions
-        for role, model in found:
+            found += [(role, m.description, m.is_loaded) for role, m in self._service.texts.by_role]
+        for role, model, is_loaded in found:
             family.add_metric([role], {"name": model.name, "runtime": model.runtime})
-            is_loaded = isinstance(model, EmbedderDescription) or model.is_loaded
             loaded.add_metric([role, model.name], is_loaded)
         yield family
         yield loaded

@@ -19,8 +19,6 @@ class HeadDescription:
     """Of the question in a pair; None for a model that reads single texts."""
     runtime: str
     """"openvino-int8", "torch-float32", ... with its version."""
-    is_loaded: bool
-    """Whether it was used already; until then its files alone are known."""
     labels: Sequence[str]
 
     @classmethod
@@ -34,6 +32,5 @@ class HeadDescription:
             max_tokens=files.max_tokens,
             max_question_tokens=max_question_tokens,
             runtime=runner.runtime,
-            is_loaded=runner.is_loaded,
             labels=tuple(files.labels),
         )

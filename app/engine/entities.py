@@ -9,8 +9,9 @@ from numpy.typing import NDArray
 
 from app.labels import Entity
 
-Aggregation = Literal["first", "average", "max"]
-"""Which token speaks for its word: the first, all by their mean, or the surest."""
+Aggregation = Literal["word", "first", "average", "max"]
+"""Which token speaks for its word: the first, all by their mean, or the surest. `word`: the first one of the
+whole word, as `app.engine.whole_words` has it."""
 Scores = NDArray[np.float64]
 OUTSIDE = "O"
 
@@ -62,7 +63,7 @@ def entities(text: str, words: Sequence[Word]) -> list[Entity]:
 
 def _spoken(scores: Scores, aggregation: Aggregation) -> Scores:
     """(k,) of the (t, k) of one word."""
-    if aggregation == "first":
+    if aggregation in {"word", "first"}:
         chosen: Scores = scores[0]
     elif aggregation == "average":
         chosen = scores.mean(axis=0)

@@ -29,6 +29,10 @@ class PairRunner:
     def described(self, files: HeadFiles) -> HeadDescription:
         return HeadDescription.of(files, self._runner, max_question_tokens=self.max_question_tokens)
 
+    @property
+    def is_loaded(self) -> bool:
+        return self._runner.is_loaded
+
     def load(self) -> float:
         """As `Runner.load`."""
         return self._runner.load()

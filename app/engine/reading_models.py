@@ -7,7 +7,6 @@ from typing import Any
 
 from app.engine.activity import Activity
 from app.engine.cross_encoder import CrossEncoder
-from app.engine.description import HeadDescription
 from app.engine.head_files import HeadFiles
 from app.engine.models import load_tokenizer, make_runner
 from app.engine.pair_runner import PairRunner
@@ -48,13 +47,12 @@ class ReadingModels:
         return self.reranker is not None and self.reranker.is_default
 
     @property
-    def descriptions(self) -> list[tuple[Role, HeadDescription]]:
-        found: list[tuple[Role, HeadDescription]] = []
+    def by_role(self) -> Iterator[tuple[Role, Reranker | Reader]]:
+        """Both, though they may be one."""
         if self.reranker is not None:
-            found.append(("reranker", self.reranker.description))
+            yield "reranker", self.reranker
         if self.reader is not None:
-            found.append(("reader", self.reader.description))
-        return found
+            yield "reader", self.reader
 
     @property
     def fault(self) -> str | None:

@@ -43,6 +43,10 @@ class Reranker(Protocol):
     def fault(self) -> str | None:
         """As `Embedder.fault`."""
 
+    @property
+    def is_loaded(self) -> bool:
+        """Whether it is in memory; its description is known before."""
+
     def load(self) -> float:
         """As `Runner.load`: a call loads the model, too, but does not say how much of its time that took."""
 

@@ -52,6 +52,10 @@ class SequenceModel:
         """Why it answers no more; None while it does."""
         return self._runner.fault
 
+    @property
+    def is_loaded(self) -> bool:
+        return self._runner.is_loaded
+
     def load(self) -> float:
         """As `Runner.load`."""
         return self._runner.load()

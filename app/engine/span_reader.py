@@ -59,6 +59,10 @@ class SpanReader:
     def fault(self) -> str | None:
         return self._pairs.fault
 
+    @property
+    def is_loaded(self) -> bool:
+        return self._pairs.is_loaded
+
     def load(self) -> float:
         return self._pairs.load()
 

@@ -10,10 +10,11 @@ from app.engine.description import HeadDescription
 from app.engine.entities import Aggregation, Scores, entities, tagged_words
 from app.engine.head_files import HeadFiles
 from app.engine.numpy_bert import Array, softmax
-from app.engine.pieces import Pieces
+from app.engine.pieces import Ids, Pieces
 from app.engine.runner import Runner, TokenSequence
 from app.engine.token_windows import Window, token_windows
 from app.engine.tokenizer import Tokenizer
+from app.engine.whole_words import whole_words
 from app.errors import ModelUnavailable
 from app.labels import Entity
 
@@ -39,6 +40,8 @@ class _Reading:
 
     pieces: Pieces
     """Without special tokens."""
+    words: Ids
+    """(t,), number of each token's word."""
     windows: Sequence[Window]
 
 
@@ -67,6 +70,10 @@ class Tagger:
         """Why it answers no more; None while it does."""
         return self._runner.fault
 
+    @property
+    def is_loaded(self) -> bool:
+        return self._runner.is_loaded
+
     def load(self) -> float:
         """As `Runner.load`."""
         return self._runner.load()
@@ -75,12 +82,12 @@ class Tagger:
     def activity(self) -> Activity:
         return self._runner.activity
 
-    def tag(self, texts: Sequence[str], *, aggregation: Aggregation = "first") -> list[Tagged]:
+    def tag(self, texts: Sequence[str], *, aggregation: Aggregation = "word") -> list[Tagged]:
         """
         Raises:
             Overloaded: too many other requests use the model.
         """
-        readings = [self._read(text) for text in texts]
+        readings = [self._read(text, aggregation) for text in texts]
         sequences = [self._sequence(r.pieces, window) for r in readings for window in r.windows]
         outputs = iter(self._runner.run(sequences))
         return [
@@ -91,9 +98,12 @@ class Tagger:
     def close(self) -> None:
         self._runner.close()
 
-    def _read(self, text: str) -> _Reading:
+    def _read(self, text: str, aggregation: Aggregation) -> _Reading:
         pieces = self._tokenizer.pieces(text).ordinary()
-        return _Reading(pieces, token_windows(pieces.words, room=self._room) if len(pieces) else [])
+        words = pieces.words
+        if aggregation == "word":
+            words = whole_words(text, words, pieces.starts, pieces.ends)
+        return _Reading(pieces, words, token_windows(words, room=self._room) if len(pieces) else [])
 
     def _sequence(self, pieces: Pieces, window: Window) -> TokenSequence:
         ids = pieces.ids[window.start : window.end]
@@ -105,14 +115,17 @@ class Tagger:
         pieces = reading.pieces
         words = tagged_words(
             self._scores(len(pieces), reading.windows, logits),
-            pieces.words,
+            reading.words,
             pieces.starts,
             pieces.ends,
             labels=self._labels,
             aggregation=aggregation,
         )
+        found = entities(text, words)
+        if aggregation == "word":
+            found = [entity for entity in found if any(map(str.isalnum, entity.word))]
         return Tagged(
-            entities(text, words),
+            found,
             n_tokens=len(pieces) + self._tokenizer.n_special,
             n_windows=len(reading.windows),
             unknown_share=pieces.unknown_share,

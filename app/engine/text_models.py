@@ -5,10 +5,9 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from app.engine.activity import Activity
-from app.engine.description import HeadDescription
 from app.engine.head_files import HeadFiles
 from app.engine.models import load_tokenizer, make_runner
-from app.engine.roles import models_of
+from app.engine.roles import Role, models_of
 from app.engine.sequence_model import SequenceModel
 from app.engine.tagger import Tagger
 from app.errors import ModelUnavailable
@@ -25,12 +24,12 @@ class TextModels:
     """By the last part of each one's name or path."""
 
     @property
-    def descriptions(self) -> Iterator[tuple[str, HeadDescription]]:
-        """(role, model)"""
+    def by_role(self) -> Iterator[tuple[Role, Tagger | SequenceModel]]:
+        """Of a role that several have, each."""
         if self.tagger is not None:
-            yield "tagger", self.tagger.description
+            yield "tagger", self.tagger
         for model in self.sequence.values():
-            yield "sequence", model.description
+            yield "sequence", model
 
     @property
     def fault(self) -> str | None:

@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from app.engine.description import HeadDescription
+from app.engine.reader import Reader
 from app.engine.reading_models import load_reading_models
 from app.engine.sequence_model import SequenceModel
+from app.engine.tagger import Tagger
 from app.engine.text_models import load_text_models
 from app.errors import InvalidInput, ModelNotConfigured
 from app.settings import Settings
@@ -71,7 +73,7 @@ def _answers(settings: Settings, request: TaskRequest) -> Outcome:
         if models.reader is None:
             raise ModelNotConfigured("no model reads: set BIFOCAL_READER")
         judge = partial(judge_answers, questions, answering(models.reader))
-        return _outcome(judge, len(questions), models.reader.description)
+        return _outcome(judge, len(questions), models.reader)
     finally:
         models.close()
 
@@ -83,7 +85,7 @@ def _entities(settings: Settings, request: TaskRequest) -> Outcome:
         if models.tagger is None:
             raise ModelNotConfigured("no model finds entities: set BIFOCAL_TAGGER")
         judge = partial(judge_entities, sentences, finding(models.tagger))
-        return _outcome(judge, len(sentences), models.tagger.description)
+        return _outcome(judge, len(sentences), models.tagger)
     finally:
         models.close()
 
@@ -95,7 +97,7 @@ def _labels(settings: Settings, request: TaskRequest) -> Outcome:
     try:
         model = _chosen(models.sequence, request.model)
         judge = partial(judge_labels, named_as(model.labels, texts), classifying(model))
-        return _outcome(judge, len(texts), model.description)
+        return _outcome(judge, len(texts), model)
     finally:
         models.close()
 
@@ -115,11 +117,14 @@ def _chosen(models: Mapping[str, SequenceModel], name: str | None) -> SequenceMo
     return models[name]
 
 
-def _outcome(judge: Callable[..., Judged], n_examples: int, model: HeadDescription) -> Outcome:
-    with progress(model.name, n_examples) as advance:
+def _outcome(
+    judge: Callable[..., Judged], n_examples: int, model: Reader | Tagger | SequenceModel
+) -> Outcome:
+    model.load()
+    with progress(model.description.name, n_examples) as advance:
         began = time.monotonic()
         judged = judge(advance=lambda: advance(1))
-        return Outcome(judged, model, time.monotonic() - began)
+        return Outcome(judged, model.description, time.monotonic() - began)
 
 
 def _limited(examples: Sequence[T], request: TaskRequest) -> Sequence[T]:

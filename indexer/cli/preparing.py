@@ -6,7 +6,6 @@ from contextlib import contextmanager
 
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from app.engine.description import HeadDescription
 from app.settings import Settings
 from indexer.cli.composition import open_embedder, open_reading
 from indexer.cli.printing import output, print_fields, print_json
@@ -34,17 +33,13 @@ def list_models(settings: Settings, *, as_json: bool) -> None:
     with open_embedder(settings) as embedder, open_reading(settings) as reading:
         models: list[dict[str, object]] = [
             {"role": "bi-encoder", **dataclasses.asdict(embedder.description)},
-            *({"role": role, **_without_state(head)} for role, head in reading.descriptions),
+            *({"role": role, **dataclasses.asdict(head.description)} for role, head in reading.by_role),
         ]
     if as_json:
         print_json(models)
         return
     for model in models:
         print_fields(model)
-
-
-def _without_state(head: HeadDescription) -> dict[str, object]:
-    return {name: value for name, value in dataclasses.asdict(head).items() if name != "is_loaded"}
 
 
 @contextmanager

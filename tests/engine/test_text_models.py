@@ -92,7 +92,7 @@ def test_entities_of_real_sentences_are_those_of_the_pipeline(
     reference: Any = pipeline("token-classification", model=str(tagger_folder), aggregation_strategy="first")
     texts = [text for text in real_texts["entities"] if len(text.split()) < MAX_TOKENS // 3]
     assert len(texts) > 150
-    for text, tagged in zip(texts, tagging.tagger.tag(texts), strict=True):
+    for text, tagged in zip(texts, tagging.tagger.tag(texts, aggregation="first"), strict=True):
         expected = [(each["entity_group"], each["start"], each["end"]) for each in reference(text)]
         assert [(each.entity_group, each.start, each.end) for each in tagged.entities] == expected
 
@@ -235,4 +235,4 @@ def test_a_model_of_another_kind_cannot_take_the_role(tagger_folder: Path) -> No
 def test_without_settings_and_shipped_models_the_roles_are_free() -> None:
     with loaded() as models:
         assert (models.tagger, dict(models.sequence), models.fault) == (None, {}, None)
-        assert list(models.descriptions) == []
+        assert list(models.by_role) == []

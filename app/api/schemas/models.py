@@ -31,14 +31,14 @@ class ModelResponse(ResponseBody):
     parts: Mapping[str, str | int] = Field(description="What the fingerprint is made of; of the embedder.")
 
     @classmethod
-    def of_head(cls, role: str, model: HeadDescription) -> "ModelResponse":
+    def of_head(cls, role: str, model: HeadDescription, *, is_loaded: bool) -> "ModelResponse":
         return ModelResponse(
             role=role,
             name=model.name,
             architecture=model.architecture,
             fingerprint=model.fingerprint,
             runtime=model.runtime,
-            loaded=model.is_loaded,
+            loaded=is_loaded,
             dimensions=None,
             max_tokens=model.max_tokens,
             max_question_tokens=model.max_question_tokens,
