@@ -2,6 +2,7 @@
 
 PYTHON ?= python3
 TORCH_INDEX ?=
+MINUTES ?= 30
 HOST ?= 127.0.0.1
 PORT ?= 8000
 
@@ -14,7 +15,7 @@ export HF_HUB_OFFLINE := 1
 export PYTHONUNBUFFERED := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help install run models test check lint types layers container openapi tables lock audit image-steps format clean
+.PHONY: help install run models test check lint types layers container openapi tables lock audit image-steps fuzz format clean
 .DELETE_ON_ERROR:
 
 help: ## list the targets
@@ -113,6 +114,9 @@ audit: $(VENV)/lock.stamp ## look for known vulnerabilities in what the containe
 image-steps: $(VENV)/dev.stamp ## perform the Dockerfile's steps in build/image, without a container engine
 	rm -rf build/image
 	$(BIN)/python -m tests.project.dockerfile_steps build/image
+
+fuzz: $(VENV)/dev.stamp ## send made-up requests for MINUTES=30; see benchmarks/fuzz.py
+	$(BIN)/python benchmarks/fuzz.py --minutes $(MINUTES)
 
 format: $(VENV)/dev.stamp ## format the code and apply the safe fixes
 	$(BIN)/ruff format
