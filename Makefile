@@ -44,7 +44,7 @@ $(VENV)/install.stamp: $(VENV)/python.stamp pyproject.toml
 
 $(VENV)/dev.stamp: $(VENV)/install.stamp pyproject.toml
 	@echo "Installing what tests and checks need"
-	@$(PIP) install --group dev
+	@$(PIP) install --group dev --editable '.[otel]'
 	@touch $@
 
 install: $(VENV)/install.stamp ## create .venv and install the project with the model tools

@@ -7,12 +7,13 @@ import logging
 import sys
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager
 from functools import partial
 from typing import TypeVar
 
 from fastapi import FastAPI
 from fastapi.middleware.cors import CORSMiddleware
+from fastapi.telemetry import TelemetryConfig
 
 from app import __version__
 from app.api import (
@@ -39,6 +40,7 @@ from app.api.middleware import BodyLimit, Envelope, Faults, Paths
 from app.api.permits import Permits
 from app.api.rates import RateLimit
 from app.api.state import Parts, State
+from app.api.traces import TracedRequests, Traces
 from app.engine.embedder import Embedder
 from app.engine.inspected import InspectedModels
 from app.engine.models import load_embedder
@@ -56,6 +58,8 @@ LOAD = partial(load_embedder, farewell_s=FAREWELL_S)
 LOAD_TEXTS = partial(load_text_models, farewell_s=FAREWELL_S)
 LOAD_READING = partial(load_reading_models, farewell_s=FAREWELL_S)
 M = TypeVar("M", ReadingModels, TextModels)
+NO_TELEMETRY: TelemetryConfig = {"tracing": False, "metrics": False, "logs": False, "operation_spans": False}
+"""FastAPI's own would tell paths, with ids of documents, and queries; see `app.api.traces`."""
 EXPOSED_HEADERS = ("Location", "Preference-Applied", "Retry-After", "Server-Timing", "X-Request-Id")
 
 
@@ -65,6 +69,7 @@ def create_app(
     load: Callable[[Settings], Embedder] = LOAD,
     load_reading: Callable[[Settings], ReadingModels] = LOAD_READING,
     load_texts: Callable[[Settings], TextModels] = LOAD_TEXTS,
+    traces: Traces | None = None,
 ) -> FastAPI:
     """The service. Nothing is opened before its lifespan begins.
 
@@ -73,9 +78,11 @@ def create_app(
         load: gives the bi-encoder; runs in a thread while the service already answers `/livez`.
         load_reading: gives reranker and reader, not necessarily loaded; runs after it.
         load_texts: gives the tagger and fine-tuned classifiers, as load_reading; runs last.
+        traces: as OpenTelemetry's variables say if not given.
     """
     settings = settings or Settings.from_environment()
     metrics = Metrics()
+    traces = traces or Traces()
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[State]:
@@ -85,7 +92,9 @@ def create_app(
         loading = loader.submit(_load, load, settings)
         loading_reading = loader.submit(_load_reading, load_reading, settings)
         loading_texts = loader.submit(_load_texts, load_texts, settings)
+        sending = ExitStack()
         try:
+            sending.enter_context(traces.exporting())
             parts = Parts(
                 settings,
                 rows,
@@ -100,6 +109,7 @@ def create_app(
                 loading_reading=loading_reading,
                 loading_texts=loading_texts,
                 metrics=metrics,
+                traces=traces,
             )
             metrics.activities = parts.activities
             metrics.n_permits = lambda: parts.search_permits.n_held
@@ -111,6 +121,7 @@ def create_app(
                     model.result().close()
             index.close()
             rows.close()
+            sending.close()
 
     app = FastAPI(
         title="Bifocal",
@@ -119,6 +130,7 @@ def create_app(
         redirect_slashes=False,
         docs_url=None,
         redoc_url=None,
+        telemetry=NO_TELEMETRY,
     )
     problems.install(app)
     openapi.install(app)
@@ -139,11 +151,11 @@ def create_app(
         docs_browser.router,
     ):
         app.include_router(router)
-    _surround(app, settings, metrics)
+    _surround(app, settings, metrics, traces)
     return app
 
 
-def _surround(app: FastAPI, settings: Settings, metrics: Metrics) -> None:
+def _surround(app: FastAPI, settings: Settings, metrics: Metrics, traces: Traces) -> None:
     """The one added last is outermost."""
     app.add_middleware(Faults)
     app.add_middleware(BodyLimit, max_bytes=settings.max_body_bytes)
@@ -156,6 +168,7 @@ def _surround(app: FastAPI, settings: Settings, metrics: Metrics) -> None:
             allow_headers=["*"],
             expose_headers=EXPOSED_HEADERS,
         )
+    app.add_middleware(TracedRequests, traces=traces)
     app.add_middleware(Envelope, metrics=metrics)
 
 

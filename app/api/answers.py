@@ -76,6 +76,7 @@ def answer_question(
         condition=None if body.filter is None else parse_filter(body.filter),
         offsets=body.offsets,
     )
+    service.traces.stages(result.timings_ms)
     return json_response(AnswersResponse.of(result, min_score=body.min_score))
 
 
@@ -94,7 +95,9 @@ def answer_from_contexts(
 
     Blank texts are named in `unread`, the others are read. Without any text there is no answer.
     """
-    result = Answering(parts(request).reading).from_contexts(
+    service = parts(request)
+    result = Answering(service.reading).from_contexts(
         body.question, body.contexts, top_k=body.top_k, truncate=body.truncate, offsets=body.offsets
     )
+    service.traces.stages(result.timings_ms)
     return json_response(ContextsResponse.of(result, min_score=body.min_score))

@@ -148,6 +148,7 @@ def _answer(
 ) -> Response:
     page = page_behind(place_of(name, body), search, size=body.top_k)
     service.metrics.count_search(page.result)
+    service.traces.stages(page.result.timings_ms)
     facets = _facets(service, name, body, condition)
     return json_response(
         SearchResponse.of(page.result, facets, next_cursor=cursor_behind(page.next_place, name, body))

@@ -11,6 +11,7 @@ from app.api.keyring import Keyring
 from app.api.metrics import Metrics
 from app.api.permits import Permits
 from app.api.rates import RateLimit
+from app.api.traces import Traces
 from app.engine.activity import Activity
 from app.engine.embedder import Embedder
 from app.engine.inspected import InspectedModels
@@ -44,6 +45,7 @@ class Parts:
     loading_texts: Future[TextModels]
     """As `loading`, of the tagger and the fine-tuned classifiers."""
     metrics: Metrics
+    traces: Traces
 
     @property
     def embedder(self) -> Embedder:

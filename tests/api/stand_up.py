@@ -10,6 +10,7 @@ from typing import Any
 
 from starlette.testclient import TestClient
 
+from app.api.traces import Traces
 from app.engine.embedder import Embedder
 from app.engine.reading_models import ReadingModels
 from app.engine.text_models import TextModels
@@ -43,6 +44,7 @@ def client_of(
     embedder: Embedder | None = None,
     reading: ReadingModels | None = None,
     texts: TextModels | None = None,
+    traces: Traces | None = None,
     **options: Any,
 ) -> Iterator[TestClient]:
     """A client of the running application; unexpected failures are answered, not raised."""
@@ -51,6 +53,7 @@ def client_of(
         load=lambda _: embedder or WordHashEmbedder(),
         load_reading=lambda _: reading or ReadingModels(),
         load_texts=lambda _: texts or TextModels(),
+        traces=traces,
     )
     options = {"raise_server_exceptions": False, "base_url": "http://127.0.0.1:8000", **options}
     with TestClient(app, **options) as client:
