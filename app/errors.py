@@ -23,7 +23,8 @@ BifocalError
 |-- Conflict
 |   |-- CollectionExists          with other settings
 |   |-- NameTaken                 a collection and an alias cannot have one name
-|   |-- CollectionInUse           something depends on it: aliases lead to it
+|   |-- CollectionInUse           something depends on it: aliases lead to it, it is a standby or has one
+|   |-- StandbyMissing            nothing to roll back to
 |   |-- FingerprintMismatch       the collection or classifier was made by another model or splitter
 |   |-- RankingChanged            a cursor's earlier pages are no longer the first of the ranking
 |   |-- JobFinished               cannot be cancelled any more
@@ -144,6 +145,10 @@ class NameTaken(Conflict):
 
 
 class CollectionInUse(Conflict):
+    pass
+
+
+class StandbyMissing(Conflict):
     pass
 
 

@@ -31,6 +31,7 @@ from app.api import (
     jobs,
     openapi,
     problems,
+    rebuilds,
     searches,
     service,
 )
@@ -140,6 +141,7 @@ def create_app(
         documents.router,
         files.router,
         collections.router,
+        rebuilds.router,
         aliases.router,
         evaluations.router,
         jobs.router,

@@ -7,8 +7,10 @@ last wins, and the outcome of each says what it did when its turn came.
 """
 
 import logging
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from typing import TypeVar
 
 from app.domain import SPLITTER_VERSION, Collection, JobKind, JobState
@@ -36,6 +38,11 @@ class Ingestion:
         self._index = index
         self._encoder = encoder
         self._reader = reader
+        self._writing = threading.Lock()
+
+    def paused(self) -> AbstractContextManager[object]:
+        """While it is held, nothing is written: jobs wait before their next step."""
+        return self._writing
 
     def process(
         self, claimed: ClaimedJob, *, worker: str, should_stop: Callable[[], bool] = lambda: False
@@ -56,13 +63,14 @@ class Ingestion:
             if should_stop():
                 raise Stopped
             done, pending = finished_inputs([*pending, *results])
-            self._rows.write_documents(
-                collection.key,
-                [result.change for result in results if result.change is not None],
-                job_id=job.id,
-                worker=worker,
-                outcomes=[outcome_of(of_input) for of_input in done],
-            )
+            with self._writing:
+                self._rows.write_documents(
+                    collection.key,
+                    [result.change for result in results if result.change is not None],
+                    job_id=job.id,
+                    worker=worker,
+                    outcomes=[outcome_of(of_input) for of_input in done],
+                )
             self._index.apply(collection)
         self._index.apply(collection)  # what an earlier claim stored just before it died
         self._rows.finish_job(job.id, worker, JobState.SUCCEEDED)
@@ -94,13 +102,13 @@ class Ingestion:
                 f"the collection {collection.name!r} was made by the model {collection.model} "
                 f"({collection.fingerprint[:12]}), the worker runs {self._encoder.model} "
                 f"({self._encoder.fingerprint[:12]}); start service and worker with the collection's model, "
-                "or create another collection and send the documents again"
+                "or re-index it with theirs: `bifocal reindex`, or POST .../reindex"
             )
         if collection.settings.splitter.version != SPLITTER_VERSION:
             raise FingerprintMismatch(
                 f"the collection {collection.name!r} was made by splitter version "
                 f"{collection.settings.splitter.version}, the worker has version {SPLITTER_VERSION}; "
-                "create another collection and send the documents again"
+                "re-index it: `bifocal reindex`, or POST .../reindex"
             )
 
     def _parts(self, claimed: ClaimedJob) -> Iterator[Part]:

@@ -1,4 +1,5 @@
-"""The one process that changes documents, one job after the other; beside them it evaluates searches."""
+"""The one process that changes documents, one job after the other; beside them it evaluates searches and
+re-indexes collections."""
 
 import logging
 import os
@@ -8,7 +9,7 @@ import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from app.domain import Collection, JobKind
+from app.domain import WRITES, Collection, JobKind
 from app.errors import NotFound
 from app.settings import Settings
 from app.storage.index import Index
@@ -19,8 +20,6 @@ from indexer.job_loop import JobLoop, Process
 from indexer.maintenance import Maintenance
 
 logger = logging.getLogger(__name__)
-
-WRITES = (JobKind.DOCUMENTS, JobKind.DELETE, JobKind.FILES)
 
 
 class Worker:
@@ -34,12 +33,13 @@ class Worker:
         *,
         settings: Settings,
         evaluate: Process | None = None,
+        rebuild: Process | None = None,
     ) -> None:
-        """Without `evaluate`, evaluations wait for a worker that has it."""
+        """Without `evaluate` or `rebuild`, such jobs wait for a worker that has it."""
         self._rows = rows
         self._index = index
         self._ingestion = ingestion
-        self._evaluate = evaluate
+        self._beside = {JobKind.EVALUATION: evaluate, JobKind.REINDEX: rebuild}
         self._lease_s = settings.lease_s
         self.name = f"{platform.node()}-{os.getpid()}-{uuid.uuid4().hex[:8]}"
 
@@ -54,7 +54,7 @@ class Worker:
         heartbeat = Heartbeat(self._rows, self.name, lease_s=self._lease_s)
         maintenance = Maintenance(self._rows, self._index)
         try:
-            with heartbeat.beating(), maintenance.running(), self._evaluating(heartbeat):
+            with heartbeat.beating(), maintenance.running(), self._working_beside(heartbeat):
                 writes = JobLoop(
                     self._rows,
                     self._ingestion.process,
@@ -83,32 +83,33 @@ class Worker:
         return False
 
     @contextmanager
-    def _evaluating(self, heartbeat: Heartbeat) -> Iterator[None]:
-        """In a thread beside the writes, which never wait for an evaluation of minutes."""
-        if self._evaluate is None:
-            yield
-            return
-        loop = JobLoop(
-            self._rows,
-            self._evaluate,
-            worker=self.name,
-            kinds=[JobKind.EVALUATION],
-            lease_s=self._lease_s,
-        )
+    def _working_beside(self, heartbeat: Heartbeat) -> Iterator[None]:
+        """In threads beside the writes, which never wait for jobs that take minutes."""
         end = threading.Event()
-        thread = threading.Thread(target=self._run_beside, args=(loop, end, heartbeat), name="evaluations")
-        thread.start()
+        threads = [
+            threading.Thread(
+                target=self._run_beside, args=(kind, process, end, heartbeat), name=f"{kind} jobs"
+            )
+            for kind, process in self._beside.items()
+            if process is not None
+        ]
+        for thread in threads:
+            thread.start()
         try:
             yield
         finally:
             end.set()
-            thread.join()
+            for thread in threads:
+                thread.join()
 
-    def _run_beside(self, loop: JobLoop, end: threading.Event, heartbeat: Heartbeat) -> None:
+    def _run_beside(
+        self, kind: JobKind, process: Process, end: threading.Event, heartbeat: Heartbeat
+    ) -> None:
+        loop = JobLoop(self._rows, process, worker=self.name, kinds=[kind], lease_s=self._lease_s)
         try:
             loop.run(end, heartbeat)
         except Exception:  # a fault here must not end what serves writes
-            logger.exception("evaluations wait until the worker is started again")
+            logger.exception("jobs of the kind %s wait until the worker is started again", kind)
 
     def _show_what_is_stored(self, collection: Collection) -> None:
         """Of a job that was cancelled: what it stored stays."""

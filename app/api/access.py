@@ -21,6 +21,8 @@ SCOPES: Mapping[str, tuple[Scope, ...]] = {
     "put_collection": ADMIN,
     "delete_collection": ADMIN,
     "put_search_settings": ADMIN,
+    "reindex_collection": ADMIN,
+    "roll_back_collection": ADMIN,
     "list_aliases": (Scope.READ, Scope.WRITE),
     "get_alias": (Scope.READ, Scope.WRITE),
     "put_alias": ADMIN,

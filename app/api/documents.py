@@ -14,7 +14,7 @@ from starlette.exceptions import HTTPException
 from app.api.bodies import StrictRoute, json_response, parse_json, require_media_type, spooled_body
 from app.api.cursors import decode_cursor, encode_cursor
 from app.api.filters import FilterText, name_of, parse_text
-from app.api.jobs import ACCEPTED, PREFER, accepted, finished_or_accepted
+from app.api.jobs import ACCEPTED, PREFER, accepted, finished_or_accepted, submitted
 from app.api.parameters import CollectionName, Cursor, DocumentId, Limit
 from app.api.problems import responses
 from app.api.schemas.documents import (
@@ -107,10 +107,9 @@ async def post_documents(
     service = parts(request)
 
     def submit() -> Job:
-        collection = service.rows.collection(name)
         read = _read_batch if media_type == JSON else _read_lines
         inputs = _at_most(read(body), service.settings.max_batch)
-        return service.rows.submit_job(collection.key, JobKind.DOCUMENTS, inputs)
+        return submitted(service, name, JobKind.DOCUMENTS, inputs)
 
     return await finished_or_accepted(service, await run_sync(submit), request)
 
@@ -233,9 +232,8 @@ async def _write_one(
     service = parts(request)
 
     def submit() -> Job:
-        collection = service.rows.collection(name)
         only = JobInput(ordinal=0, body=json.dumps(written).encode())
-        return service.rows.submit_job(collection.key, kind, [only])
+        return submitted(service, name, kind, [only])
 
     job = await run_sync(submit)
     wanted = preferred_wait_s(request)

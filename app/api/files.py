@@ -9,7 +9,7 @@ from starlette.datastructures import FormData, UploadFile
 from starlette.formparsers import MultiPartException, MultiPartParser
 
 from app.api.bodies import StrictRoute, require_media_type
-from app.api.jobs import ACCEPTED, PREFER, finished_or_accepted
+from app.api.jobs import ACCEPTED, PREFER, finished_or_accepted, submitted
 from app.api.parameters import CollectionName
 from app.api.problems import responses
 from app.api.schemas.jobs import FinishedJobResponse
@@ -104,8 +104,7 @@ async def post_files(
     service = parts(request)
 
     def submit() -> Job:
-        collection = service.rows.collection(name)
-        return service.rows.submit_job(collection.key, JobKind.FILES, _inputs(files))
+        return submitted(service, name, JobKind.FILES, _inputs(files))
 
     return await finished_or_accepted(service, await run_sync(submit), request)
 

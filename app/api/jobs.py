@@ -1,6 +1,6 @@
 """/v1/jobs, and how other endpoints answer with a job."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from typing import Annotated, Any
 
 from anyio.to_thread import run_sync
@@ -23,8 +23,9 @@ from app.api.schemas.jobs import (
 )
 from app.api.state import Parts, parts
 from app.api.waiting import job_progress, preferred_wait_s, wait_for_job
-from app.domain import Job, JobState, Outcome
+from app.domain import Job, JobInput, JobKind, JobState, Outcome
 from app.errors import JobNotFound
+from app.services.reindexing import require_own_documents
 from app.storage.rows import Rows
 
 router = APIRouter(prefix="/v1/jobs", tags=["jobs"], route_class=StrictRoute)
@@ -159,6 +160,18 @@ async def _events(rows: Rows, job: Job) -> AsyncIterator[str]:
             yield f"event: {name}\ndata: {JobResponse.model_validate(changed).model_dump_json()}\n\n"
     except JobNotFound:  # its collection has been deleted
         yield "event: gone\ndata: {}\n\n"
+
+
+def submitted(service: Parts, name: str, kind: JobKind, inputs: Iterable[JobInput]) -> Job:
+    """A job of documents for a collection.
+
+    Raises:
+        CollectionNotFound
+        CollectionInUse: it is a standby.
+    """
+    collection = service.rows.collection(name)
+    require_own_documents(collection)
+    return service.rows.submit_job(collection.key, kind, inputs)
 
 
 def accepted(job: Job, request: Request) -> Response:

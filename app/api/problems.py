@@ -52,6 +52,7 @@ KINDS: Mapping[type[errors.BifocalError], Kind] = {
     errors.CollectionExists: Kind(409, "collection-exists", "Collection exists with other settings"),
     errors.NameTaken: Kind(409, "name-taken", "Name belongs to something else"),
     errors.CollectionInUse: Kind(409, "collection-in-use", "Collection is in use"),
+    errors.StandbyMissing: Kind(409, "standby-missing", "Nothing to roll back to"),
     errors.FingerprintMismatch: Kind(409, "fingerprint-mismatch", "Made by another model"),
     errors.RankingChanged: Kind(409, "ranking-changed", "Ranking changed since the page before"),
     errors.JobFinished: Kind(409, "job-finished", "Job has finished"),

@@ -116,8 +116,17 @@ class SplitterSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class IndexSettings:
+    """How the vectors of a collection are searched."""
+
+    exact_limit: int | None = None
+    """Vectors above which the base is approximate; None leaves it to the service's setting."""
+
+
+@dataclass(frozen=True, slots=True)
 class CollectionSettings:
     splitter: SplitterSettings = SplitterSettings()
+    index: IndexSettings = IndexSettings()
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +165,10 @@ class Collection:
     """Name of that model, for messages."""
     created_at: dt.datetime
     search: SearchSettings = SearchSettings()
+    standby_of: str | None = None
+    """Name of the collection whose documents it has in another form; only a switch changes it."""
+    is_building: bool = False
+    """A standby that has not all of the documents yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,8 +200,14 @@ class JobKind(StrEnum):
     """Delete documents: each input is one JSON string, the id."""
     FILES = "files"
     """Read files into documents: each input is one file."""
+    REINDEX = "reindex"
+    """Bring the standby of a collection up to date and switch to it: each input is one document."""
     EVALUATION = "evaluation"
     """Measure search: each input is one judged query."""
+
+
+WRITES = (JobKind.DOCUMENTS, JobKind.DELETE, JobKind.FILES)
+"""Kinds of jobs that change documents as callers ask for it."""
 
 
 class JobState(StrEnum):

@@ -216,7 +216,7 @@ class Search:
             raise FingerprintMismatch(
                 f"the collection {name!r} was made by {collection.model} ({collection.fingerprint[:12]}), "
                 f"this service runs {running.name} ({running.fingerprint[:12]}); set BIFOCAL_EMBEDDER to the "
-                "collection's model, or create another collection and send the documents again"
+                "collection's model, or re-index it with this one: `bifocal reindex`, or POST .../reindex"
             )
         return collection
 

@@ -17,6 +17,7 @@ class AliasRows(Protocol):
         Raises:
             CollectionNotFound: there is none of that name; an alias of an alias is refused so, too.
             NameTaken: `name` is that of a collection.
+            CollectionInUse: that collection is a standby.
         """
 
     def alias(self, name: str) -> Alias:

@@ -29,7 +29,6 @@ from app.domain import (
     JobKind,
     JobState,
     Outcome,
-    Passage,
     SearchSettings,
     StoredDocument,
     StoredPassage,
@@ -38,24 +37,25 @@ from app.domain import (
 from app.filters import Filter
 from app.storage.alias_rows import AliasRows
 from app.storage.classifier_rows import ClassifierRows
+from app.storage.encoded import EncodedDocument, Vectors
 from app.storage.key_rows import KeyRows
+from app.storage.rebuild_rows import RebuildRows
+
+__all__ = [
+    "ClaimedJob",
+    "EncodedDocument",
+    "Generation",
+    "JobReport",
+    "Keys",
+    "MetadataUpdate",
+    "Rows",
+    "TextRow",
+    "Tombstones",
+    "VectorBlock",
+    "Vectors",
+]
 
 Keys = NDArray[np.int64]
-Vectors = NDArray[np.float16]
-
-
-@dataclass(frozen=True, slots=True)
-class EncodedDocument:
-    """A document ready to be stored."""
-
-    document: Document
-    content_hash: bytes
-    """Of everything that decides the passages and vectors: id excluded, metadata excluded."""
-    passages: Sequence[Passage]
-    passage_vectors: Vectors  # (len(passages), d)
-    document_vector: Vectors  # (d,)
-    n_tokens: int
-    unknown_share: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +128,7 @@ class Generation:
     """JSON: kind of index, recall measured at build, seconds, size."""
 
 
-class Rows(AliasRows, ClassifierRows, KeyRows, Protocol):
+class Rows(AliasRows, ClassifierRows, KeyRows, RebuildRows, Protocol):
     # Collections -----------------------------------------------------------------------------
 
     def create_collection(
@@ -148,11 +148,17 @@ class Rows(AliasRows, ClassifierRows, KeyRows, Protocol):
         """All, by name."""
 
     def set_search_settings(self, name: str, settings: SearchSettings) -> Collection:
-        """Replace them; returns the collection as it is then. Raises CollectionNotFound."""
+        """Replace them; returns the collection as it is then.
+
+        Raises:
+            CollectionNotFound
+            CollectionInUse: it is a standby, which gets those of its collection.
+        """
 
     def drop_collection(self, name: str) -> None:
-        """Make it and its jobs invisible at once; `purge_dropped` frees the space later.
+        """Make it, its standby and their jobs invisible at once; `purge_dropped` frees the space later.
 
+        Where it is a standby, the job that fills it or switches to it is cancelled.
         The name can be used again immediately.
 
         Raises:
@@ -279,7 +285,8 @@ class Rows(AliasRows, ClassifierRows, KeyRows, Protocol):
     ) -> Job:
         """Store a job durably; acknowledged means it will be done. Inputs may be a stream.
 
-        A job with a request, which is JSON, has a report and is kept until it is forgotten.
+        A job with a request, which is JSON, has a report and is kept until it is forgotten. Documents for a
+        standby go to its collection: it had the name when they were sent.
         """
 
     def job(self, job_id: str) -> Job:

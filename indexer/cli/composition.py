@@ -15,6 +15,7 @@ from app.engine.embedder import Embedder
 from app.engine.models import BiEncoderFiles, find_bi_encoder, load_embedder, load_tokenizer
 from app.engine.reading_models import ReadingModels, load_reading_models
 from app.errors import CollectionNotFound, InvalidInput
+from app.services.reindexing import require_own_documents
 from app.settings import Settings
 from app.storage.embedded import EmbeddedIndex
 from app.storage.rows import ClaimedJob, Rows
@@ -23,6 +24,7 @@ from indexer.encoding import DocumentEncoder
 from indexer.ingestion import Ingestion
 from indexer.inputs import InputReader
 from indexer.reading import ReaderProcess
+from indexer.rebuilding import Rebuild
 from indexer.worker import Worker
 
 
@@ -88,6 +90,7 @@ def open_worker(store: Store, settings: Settings) -> Iterator[Worker]:
             ingestion,
             settings=settings,
             evaluate=partial(_evaluate, store, settings, embedder),
+            rebuild=Rebuild(store.rows, store.index, encoder, pause=ingestion.paused),
         )
 
 
@@ -134,8 +137,14 @@ def require_name(name: str, *, of: str) -> None:
 
 
 def find_or_create_collection(rows: Rows, name: str, settings: Settings) -> Collection:
-    """That collection whatever its settings, or a new one with default settings."""
+    """That collection whatever its settings, or a new one with default settings.
+
+    Raises:
+        CollectionInUse: it is a standby, which takes no documents.
+    """
     try:
-        return rows.collection(name)
+        collection = rows.collection(name)
     except CollectionNotFound:
         return create_collection(rows, name, settings, SplitterSettings())[0]
+    require_own_documents(collection)
+    return collection

@@ -18,11 +18,16 @@ def list_collections(settings: Settings, *, as_json: bool) -> None:
     with open_rows(settings) as rows:
         found = [(each, rows.collection_stats(each.key)) for each in rows.collections()]
     if as_json:
-        print_json([{"name": c.name, "model": c.model, **dataclasses.asdict(s)} for c, s in found])
+        print_json(
+            [
+                {"name": c.name, "model": c.model, "standby_of": c.standby_of, **dataclasses.asdict(s)}
+                for c, s in found
+            ]
+        )
         return
     print_table(
-        ("collection", "documents", "passages", "model", "created"),
-        [(c.name, s.n_documents, s.n_passages, c.model, c.created_at) for c, s in found],
+        ("collection", "documents", "passages", "model", "created", "standby of"),
+        [(c.name, s.n_documents, s.n_passages, c.model, c.created_at, c.standby_of) for c, s in found],
     )
 
 
@@ -49,6 +54,7 @@ def show_stats(settings: Settings, name: str, *, as_json: bool) -> None:
             "model": collection.model,
             "fingerprint": collection.fingerprint,
             "splitter": dataclasses.asdict(collection.settings.splitter),
+            "index_settings": dataclasses.asdict(collection.settings.index),
             "search": dataclasses.asdict(collection.search),
             **dataclasses.asdict(store.rows.collection_stats(collection.key)),
             "indexes": {

@@ -62,6 +62,10 @@ def process(
         require_reranker(reading, chosen)
         ask = asking(Search(rows, index, embedder, reading), claimed.collection)
         measured = [ask_all(dataset, each, ask, advance=progress.advance) for each in chosen]
+    if rows.collection(job.collection).key != claimed.collection.key:
+        message = "the collection was switched to another form meanwhile, so this measured both; ask again"
+        rows.finish_job(job.id, worker, JobState.FAILED, error=message)
+        return
     result = _result(dataset, measured, claimed.collection, embedder)
     rows.record_progress(job.id, worker, job.n_inputs)
     rows.finish_job(job.id, worker, JobState.SUCCEEDED, result=result)

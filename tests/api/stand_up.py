@@ -22,6 +22,7 @@ from indexer.encoding import DocumentEncoder
 from indexer.evaluation.jobs import process
 from indexer.ingestion import Ingestion
 from indexer.inputs import InputReader
+from indexer.rebuilding import Rebuild
 from indexer.worker import Worker
 from tests.indexer.stand_ins import packaged_tokenizer, read_plain_text
 from tests.substitutes import WordHashEmbedder
@@ -68,7 +69,8 @@ def worker_of(settings: Settings) -> Iterator[None]:
     encoder = DocumentEncoder(WordHashEmbedder(), packaged_tokenizer())
     ingestion = Ingestion(rows, index, encoder, InputReader(settings, read_plain_text))
     evaluate = partial(process, rows=rows, index=index, embedder=WordHashEmbedder())
-    worker = Worker(rows, index, ingestion, settings=settings, evaluate=evaluate)
+    rebuild = Rebuild(rows, index, encoder, pause=ingestion.paused)
+    worker = Worker(rows, index, ingestion, settings=settings, evaluate=evaluate, rebuild=rebuild)
     stop = threading.Event()
     thread = threading.Thread(target=worker.run, args=(stop,))
     thread.start()

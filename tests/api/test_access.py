@@ -185,6 +185,7 @@ CALLS: dict[tuple[str, str], tuple[Any, set[Scope]]] = {
     ("GET", "/v1/models"): (None, {Scope.READ, Scope.WRITE}),
     ("PUT", "/v1/collections/demo"): (None, set()),
     ("PUT", "/v1/collections/demo/search-settings"): ({}, set()),
+    ("POST", "/v1/collections/demo/reindex"): ({}, set()),
     ("PUT", "/v1/aliases/passing"): ({"collection": "demo"}, set()),
     ("GET", "/v1/aliases/passing"): (None, {Scope.READ, Scope.WRITE}),
     ("GET", "/v1/aliases"): (None, {Scope.READ, Scope.WRITE}),
@@ -293,6 +294,19 @@ def test_a_restricted_key_sees_the_aliases_of_its_collections_and_changes_none(
     assert_problem(client.get("/v1/aliases/o", headers=headers), 404, "alias-not-found")
     for method, body in (("PUT", {"collection": "demo"}), ("DELETE", None)):
         assert status(client, method, "/v1/aliases/d", headers, body) == 403
+
+
+def test_a_restricted_admin_names_no_standby_beyond_its_collections(
+    client: TestClient, new_header: NewKey
+) -> None:
+    headers = new_header(Scope.ADMIN, collections=["mine", "mine-too"])
+    for path in ("/v1/collections/mine", "/v1/collections/demo"):
+        client.put(path, headers=headers)
+    reindex = "/v1/collections/mine/reindex"
+    assert status(client, "POST", reindex, headers, {"standby": "yours"}) == 403
+    assert status(client, "POST", "/v1/collections/demo/reindex", headers, {}) == 403
+    assert status(client, "POST", reindex, headers, {"standby": "mine-too"}) == 202
+    assert status(client, "DELETE", "/v1/collections/mine", headers) == 204
 
 
 # Nothing is forgotten ----------------------------------------------------------------------------

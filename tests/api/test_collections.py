@@ -56,6 +56,20 @@ def test_a_name_outside_the_pattern_is_refused_and_the_pattern_stated(client: Te
     assert "[a-z0-9][a-z0-9_-]{0,62}" in problem["errors"][0]["message"]
 
 
+def test_an_index_setting_is_kept_and_shown(client: TestClient) -> None:
+    body = {"index_settings": {"exact_limit": 0}}
+    assert client.put("/v1/collections/notes", json=body).json()["index_settings"] == {"exact_limit": 0}
+    assert client.get("/v1/collections/demo").json()["index_settings"] == {"exact_limit": None}
+    assert_problem(client.put("/v1/collections/notes"), 409, "collection-exists")
+
+
+@pytest.mark.parametrize("exact_limit", [-1, 10**9 + 1, "0", 1.5, True])
+def test_an_index_setting_outside_its_limits_is_refused(client: TestClient, exact_limit: object) -> None:
+    body = {"index_settings": {"exact_limit": exact_limit}}
+    problem = assert_problem(client.put("/v1/collections/notes", json=body), 422, "invalid-request")
+    assert problem["errors"][0]["location"] == ["body", "index_settings", "exact_limit"]
+
+
 @pytest.mark.parametrize(
     ("splitter", "field"),
     [

@@ -75,6 +75,8 @@ OPERATION_IDS = [
     "put_collection",
     "put_document",
     "put_search_settings",
+    "reindex_collection",
+    "roll_back_collection",
     "search_asymmetric",
     "search_symmetric",
     "stream_job_events",

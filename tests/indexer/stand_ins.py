@@ -30,6 +30,7 @@ from app.storage.sqlite import SqliteRows
 from indexer.encoding import DocumentEncoder
 from indexer.ingestion import Ingestion
 from indexer.inputs import InputReader, ReadFile
+from indexer.rebuilding import Rebuild
 from indexer.worker import Worker
 from tests.substitutes import WordHashEmbedder
 
@@ -171,7 +172,10 @@ def wait_until(condition: Callable[[], bool], *, timeout_s: float = 30.0) -> Non
 @contextmanager
 def working(bench: Bench, worker: Worker | None = None) -> Iterator[Worker]:
     """A worker in a thread of this process."""
-    worker = worker or Worker(bench.rows, bench.index, bench.ingestion, settings=bench.settings)
+    rebuild = Rebuild(bench.rows, bench.index, bench.encoder, pause=bench.ingestion.paused)
+    worker = worker or Worker(
+        bench.rows, bench.index, bench.ingestion, settings=bench.settings, rebuild=rebuild
+    )
     stop = threading.Event()
     thread = threading.Thread(target=worker.run, args=[stop])
     thread.start()

@@ -48,6 +48,8 @@ def test_help_names_every_command() -> None:
         "doctor",
         "collections",
         "aliases",
+        "reindex",
+        "rollback",
         "jobs",
         "models",
     ]

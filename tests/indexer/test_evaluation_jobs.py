@@ -107,6 +107,38 @@ def test_an_evaluation_at_which_workers_died_again_and_again_is_given_up(library
     assert "died 3 times" in (done.error or "")
 
 
+def test_an_evaluation_that_measured_two_forms_of_a_collection_fails(library: Library) -> None:
+    """The names change while it asks; then there is one query of each form."""
+    job = submit(library, n_queries=2)
+    claimed = claim(library)
+    switched: list[bool] = []
+
+    def switch_once() -> bool:
+        if not switched:
+            switched.append(switch(library))
+        return False
+
+    run(library, claimed, should_stop=switch_once)
+    done = library.rows.job(job.id)
+    assert switched == [True]
+    assert (done.state, done.collection) == (JobState.FAILED, library.collection.name)
+    assert "switched to another form" in (done.error or "")
+
+
+def switch(library: Library) -> bool:
+    rows, model = library.rows, library.embedder.description
+    rows.begin_reindex(
+        library.collection.name,
+        library.collection.settings,
+        standby="standby",
+        fingerprint=model.fingerprint,
+        model=model.name,
+    )
+    claimed = rows.claim_job("v", lease_s=60, kinds=[JobKind.REINDEX])
+    assert claimed is not None
+    return rows.switch(claimed.job.id, "v", rows.change_mark(library.collection.key))
+
+
 class Held:
     """An evaluation that lasts until it is told to end."""
 

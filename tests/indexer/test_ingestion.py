@@ -194,7 +194,7 @@ def test_a_collection_of_another_model_is_refused_with_both_named(bench: Bench) 
     message = str(caught.value)
     assert "another-mode" in message
     assert "word-hash-1" in message
-    assert "create another collection" in message
+    assert "re-index it" in message
 
 
 def test_a_collection_of_another_splitter_version_is_refused(bench: Bench) -> None:

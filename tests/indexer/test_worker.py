@@ -116,7 +116,7 @@ def test_a_job_for_a_collection_of_another_model_fails_and_says_the_way_out(benc
     with working(bench):
         wait_final(bench, job)
     assert state(bench, job) is JobState.FAILED
-    assert "create another collection" in (bench.rows.job(job.id).error or "")
+    assert "re-index it" in (bench.rows.job(job.id).error or "")
 
 
 def test_a_full_disk_loses_no_job(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -21,6 +21,7 @@ from app.storage.sqlite import SqliteRows
 from indexer.encoding import DocumentEncoder
 from indexer.ingestion import Ingestion
 from indexer.inputs import InputReader
+from indexer.rebuilding import Rebuild
 from indexer.worker import Worker
 from tests.indexer.stand_ins import VersionIndex, packaged_tokenizer, read_plain_text
 from tests.substitutes import WordHashEmbedder
@@ -56,7 +57,8 @@ def main(folder: Path, lease_s: float, delay_s: float) -> None:
     index = VersionIndex(rows)
     encoder = DocumentEncoder(FragileEmbedder(delay_s), packaged_tokenizer())
     ingestion = Ingestion(rows, index, encoder, InputReader(settings, read_plain_text))
-    Worker(rows, index, ingestion, settings=settings).run(stop)
+    rebuild = Rebuild(rows, index, encoder, pause=ingestion.paused)
+    Worker(rows, index, ingestion, settings=settings, rebuild=rebuild).run(stop)
     rows.close()
 
 

@@ -10,6 +10,7 @@ from app.domain import (
     CollectionSettings,
     CollectionStats,
     Fusion,
+    IndexSettings,
     SearchSettings,
     SplitterSettings,
 )
@@ -35,7 +36,8 @@ class CollectionsContract:
         assert first == second == rows.collection("a")
 
     def test_a_collection_keeps_its_settings(self, rows: Rows, open_rows: OpenRows) -> None:
-        wanted = CollectionSettings(SplitterSettings(max_tokens=100, overlap_tokens=7, version=3))
+        splitter = SplitterSettings(max_tokens=100, overlap_tokens=7, version=3)
+        wanted = CollectionSettings(splitter, IndexSettings(exact_limit=0))
         rows.create_collection("a", wanted, fingerprint="f", model="m")
         stored = open_rows().collection("a")
         assert (stored.settings, stored.fingerprint, stored.model) == (wanted, "f", "m")

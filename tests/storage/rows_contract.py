@@ -32,6 +32,7 @@ from tests.storage.rows_feed_contract import FeedContract
 from tests.storage.rows_filters_contract import FacetsContract, FiltersContract
 from tests.storage.rows_jobs_contract import JobsContract
 from tests.storage.rows_keys_contract import KeysContract
+from tests.storage.rows_rebuild_contract import RebuildContract
 from tests.storage.rows_reports_contract import ReportsContract
 
 OpenRows = Callable[[], Rows]
@@ -315,6 +316,7 @@ class RowsContract(
     ClassifiersContract,
     JobsContract,
     ReportsContract,
+    RebuildContract,
     KeysContract,
 ):
     @pytest.fixture

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from app.domain import Collection, Document, Passage
+from app.domain import Collection, CollectionSettings, Document, IndexSettings, Passage
 from app.settings import Settings
 from app.storage.embedded import approximate
 from app.storage.embedded.approximate import RESIDENT_BYTES, MappedVectors
@@ -203,6 +203,21 @@ def test_a_small_collection_is_exact_whatever_the_limit(tmp_path: Path, n_docume
     assert_is_top(found, exhaustive(rows, books, "passages", QUERIES[0]), 20)
     rows.close()
     assert is_exact == (n_documents * N_PASSAGES <= 1000)
+
+
+@pytest.mark.parametrize(("of_collection", "kind"), [(None, "exact"), (0, "approximate")])
+def test_the_limit_of_a_collection_goes_before_that_of_the_service(
+    tmp_path: Path, of_collection: int | None, kind: str
+) -> None:
+    rows = SqliteRows(tmp_path / "store.db")
+    index = DenseIndex(rows, tmp_path / "index", Settings(compact_tail=1, exact_limit=10**6))
+    settings = CollectionSettings(index=IndexSettings(of_collection))
+    books, _ = rows.create_collection("books", settings, fingerprint="print", model="model")
+    write(rows, books, *(document(i) for i in range(26)))
+    assert index.maintain(books)
+    found = index.stats(books, "passages").details["kind"]
+    rows.close()
+    assert found == kind
 
 
 @pytest.mark.parametrize("name", ["candidates.faiss", "vectors.f16"])

@@ -78,6 +78,8 @@ def test_processes_that_create_a_store_at_once_share_it(path: Path) -> None:
 
 DROP_LATER = (
     "DROP TABLE classifier_weights; DROP TABLE classifiers; DROP TABLE api_keys; DROP TABLE aliases; "
+    "DROP INDEX collections_standby; ALTER TABLE collections DROP COLUMN standby_of; "
+    "ALTER TABLE collections DROP COLUMN is_building; ALTER TABLE documents DROP COLUMN copied_from; "
 )
 
 

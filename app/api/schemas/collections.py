@@ -8,10 +8,11 @@ from pydantic import Field, model_validator
 
 from app.api.schemas import RequestBody, ResponseBody
 from app.api.schemas.answers import MAX_CANDIDATES
-from app.domain import Collection, CollectionSettings, Fusion, SearchSettings, SplitterSettings
+from app.domain import Collection, CollectionSettings, Fusion, IndexSettings, SearchSettings, SplitterSettings
 
 DEFAULTS = SplitterSettings()
 DEFAULT_FUSION = Fusion()
+MIN_TOKENS, MAX_TOKENS, MAX_OVERLAP_TOKENS = 32, 8_192, 4_096
 MIN_DEPTH, MAX_DEPTH = 10, 2_000
 FUSION_METHOD = (
     "convex: the weighted mean of both scores, each stretched to 0..1. "
@@ -22,6 +23,11 @@ FUSION_DEPTH = (
     "Passages that each leg contributes at first. Scores depend on it a little: a passage that is not among "
     "so many by words counts 0 there."
 )
+EXACT_LIMIT = (
+    "Vectors above which their index is approximate, which is faster and finds a little less; null leaves it "
+    "to BIFOCAL_EXACT_LIMIT. Below 1,000 vectors it is always exact."
+)
+MAX_EXACT_LIMIT = 10**9
 CANDIDATES = "Documents that a cross-encoder ranks anew; null leaves it to the search."
 
 
@@ -30,15 +36,15 @@ class SplitterRequest(RequestBody):
 
     max_tokens: int = Field(
         DEFAULTS.max_tokens,
-        ge=32,
-        le=8192,
+        ge=MIN_TOKENS,
+        le=MAX_TOKENS,
         description="Longest passage in tokens, special tokens and title included; "
         "the encoder's own limit counts where it is smaller.",
     )
     overlap_tokens: int = Field(
         DEFAULTS.overlap_tokens,
         ge=0,
-        le=4096,
+        le=MAX_OVERLAP_TOKENS,
         description="Tokens that a passage repeats of the one before it; at most half of max_tokens.",
     )
 
@@ -48,20 +54,39 @@ class SplitterRequest(RequestBody):
             raise ValueError(f"overlap_tokens is at most half of max_tokens, here {self.max_tokens // 2}")
         return self
 
+    def settings(self) -> SplitterSettings:
+        return SplitterSettings(max_tokens=self.max_tokens, overlap_tokens=self.overlap_tokens)
+
+
+class IndexRequest(RequestBody):
+    """How vectors are searched."""
+
+    exact_limit: int | None = Field(None, ge=0, le=MAX_EXACT_LIMIT, description=EXACT_LIMIT)
+
+    def settings(self) -> IndexSettings:
+        return IndexSettings(self.exact_limit)
+
 
 class CollectionRequest(RequestBody):
-    splitter: SplitterRequest = Field(default_factory=SplitterRequest, description="Cannot be changed later.")
+    splitter: SplitterRequest = Field(
+        default_factory=SplitterRequest, description="Changed later by POST .../reindex alone."
+    )
+    index_settings: IndexRequest = Field(
+        default_factory=IndexRequest, description="Changed later by POST .../reindex alone."
+    )
 
     def settings(self) -> CollectionSettings:
-        return CollectionSettings(
-            SplitterSettings(max_tokens=self.splitter.max_tokens, overlap_tokens=self.splitter.overlap_tokens)
-        )
+        return CollectionSettings(self.splitter.settings(), self.index_settings.settings())
 
 
 class SplitterResponse(ResponseBody):
     max_tokens: int = Field(description="Longest passage in tokens, special tokens and title included.")
     overlap_tokens: int = Field(description="Tokens that a passage repeats of the one before it.")
     version: int = Field(description="Raised when the same text would be split otherwise.")
+
+
+class IndexResponse(ResponseBody):
+    exact_limit: int | None = Field(description=EXACT_LIMIT)
 
 
 class FusionSettingsRequest(RequestBody):
@@ -94,22 +119,31 @@ class SearchSettingsResponse(ResponseBody):
 class CollectionResponse(ResponseBody):
     name: str
     splitter: SplitterResponse
+    index_settings: IndexResponse
     search: SearchSettingsResponse = Field(
         description="What searches take where the request does not say; see PUT .../search-settings."
     )
     model: str = Field(description="Bi-encoder that makes its vectors.")
     fingerprint: str = Field(description="Digest of all that decides its vectors; another one is refused.")
     created_at: dt.datetime
+    standby_of: str | None = Field(
+        description="Name of the collection that it is another form of, made by POST .../reindex. It takes "
+        "no documents of its own, and can be searched, evaluated and deleted."
+    )
+    is_building: bool = Field(description="A standby that has not all of the documents yet.")
 
     @classmethod
     def of(cls, collection: Collection) -> "CollectionResponse":
         return CollectionResponse(
             name=collection.name,
             splitter=SplitterResponse.model_validate(collection.settings.splitter),
+            index_settings=IndexResponse.model_validate(collection.settings.index),
             search=SearchSettingsResponse.model_validate(collection.search),
             model=collection.model,
             fingerprint=collection.fingerprint,
             created_at=collection.created_at,
+            standby_of=collection.standby_of,
+            is_building=collection.is_building,
         )
 
 

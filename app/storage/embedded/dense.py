@@ -46,7 +46,7 @@ class DenseIndex:
         self._directory = directory
         self._settings = settings
         self._max_resident_bytes = max_resident_bytes
-        self._publisher = Publisher(rows, directory, exact_limit=settings.exact_limit)
+        self._publisher = Publisher(rows, directory)
         self._followers: OrderedDict[tuple[int, View], Follower] = OrderedDict()
         """Least recently used first."""
         self._lock = Lock()
@@ -123,10 +123,12 @@ class DenseIndex:
         return self._is_due(collection, view, n_live) and self._publish(collection, view, n_live, progress)
 
     def _publish(self, collection: Collection, view: View, n_live: int, progress: Progress) -> bool:
+        wanted = collection.settings.index.exact_limit
         base = self._publisher.publish(
             collection.key,
             view,
             n_expected=n_live,
+            exact_limit=self._settings.exact_limit if wanted is None else wanted,
             progress=lambda stage, share: progress(f"{view}: {stage}", share),
         )
         if base is None:

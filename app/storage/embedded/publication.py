@@ -32,12 +32,13 @@ UNFINISHED = ".unfinished-"
 class Publisher:
     """Used by the one writer."""
 
-    def __init__(self, rows: Rows, directory: Path, *, exact_limit: int) -> None:
+    def __init__(self, rows: Rows, directory: Path) -> None:
         self._rows = rows
         self._directory = directory
-        self._exact_limit = exact_limit
 
-    def publish(self, collection_key: int, view: View, *, n_expected: int, progress: Progress) -> Base | None:
+    def publish(
+        self, collection_key: int, view: View, *, n_expected: int, exact_limit: int, progress: Progress
+    ) -> Base | None:
         """Build a base of what is live now and make it current; None if the collection is dropped meanwhile.
 
         Raises StorageFull, StorageReadOnly, StorageError; then the base before stays current.
@@ -56,7 +57,7 @@ class Publisher:
                     view,
                     max_key=max_key,
                     n_expected=n_expected,
-                    exact_limit=self._exact_limit,
+                    exact_limit=exact_limit,
                     quantiser=self._quantiser(collection_key, view),
                     progress=progress,
                 )

@@ -1,8 +1,8 @@
 """The rows seam, embedded: one SQLite file that the service and the worker share.
 
 Reading order: connection, migrations, collections, aliases, documents, writing, metadata, conditions,
-matching, columns, facets, feed, classifiers, jobs, reports, keys, leases, lives; then, whether it is sound:
-counting, examination, standing, mending.
+matching, columns, facets, feed, classifiers, jobs, reports, copies, rebuilding, keys, leases, lives; then,
+whether it is sound: counting, examination, standing, mending.
 """
 
 from pathlib import Path
@@ -12,6 +12,7 @@ from app.storage.sqlite.classifiers import ClassifierRows
 from app.storage.sqlite.collections import CollectionRows
 from app.storage.sqlite.columns import Columns
 from app.storage.sqlite.connection import Database
+from app.storage.sqlite.copies import CopyRows
 from app.storage.sqlite.documents import DocumentRows
 from app.storage.sqlite.facets import FacetRows
 from app.storage.sqlite.feed import FeedRows
@@ -23,6 +24,7 @@ from app.storage.sqlite.lives import Life
 from app.storage.sqlite.matching import MatchingRows, Memory
 from app.storage.sqlite.mending import MendingRows
 from app.storage.sqlite.migrations import migrate
+from app.storage.sqlite.rebuilding import RebuildRows
 from app.storage.sqlite.reports import ReportRows
 from app.storage.sqlite.writing import WritingRows
 
@@ -41,6 +43,8 @@ class SqliteRows(
     ClassifierRows,
     JobRows,
     ReportRows,
+    CopyRows,
+    RebuildRows,
     KeyRows,
     LeaseRows,
     MendingRows,

@@ -4,7 +4,7 @@ import sqlite3
 from collections.abc import Sequence
 
 from app.domain import Alias
-from app.errors import AliasNotFound, CollectionNotFound, NameTaken
+from app.errors import AliasNotFound, CollectionInUse, CollectionNotFound, NameTaken
 from app.storage.sqlite.connection import Database
 from app.storage.sqlite.times import from_us, now_us
 
@@ -32,6 +32,7 @@ class AliasRows:
             key = _key_of(connection, collection)
             if key is None:
                 raise CollectionNotFound(_why_not(connection, collection))
+            _require_no_standby(connection, key)
             was_created = _find(connection, name) is None
             connection.execute(
                 "INSERT INTO aliases VALUES (:name, :key, :now, :now) ON CONFLICT (name) DO UPDATE "
@@ -59,6 +60,18 @@ def _key_of(connection: sqlite3.Connection, collection: str) -> int | None:
         "SELECT key FROM collections WHERE name = ? AND dropped_at IS NULL", (collection,)
     ).fetchone()
     return None if row is None else row["key"]
+
+
+def _require_no_standby(connection: sqlite3.Connection, key: int) -> None:
+    row = connection.execute(
+        "SELECT s.name, l.name FROM collections s JOIN collections l ON l.key = s.standby_of WHERE s.key = ?",
+        (key,),
+    ).fetchone()
+    if row is not None:
+        raise CollectionInUse(
+            f"{row[0]!r} is the standby of {row[1]!r}; lead the alias to {row[1]!r}, and roll that back if "
+            "need be"
+        )
 
 
 def _why_not(connection: sqlite3.Connection, name: str) -> str:

@@ -11,13 +11,21 @@ from app.domain import (
     CollectionSettings,
     CollectionStats,
     Fusion,
+    IndexSettings,
+    JobKind,
     SearchSettings,
     SplitterSettings,
 )
 from app.errors import CollectionExists, CollectionInUse, CollectionNotFound, NameTaken, StorageDamaged
+from app.storage.rebuild_rows import ChangeMark
 from app.storage.sqlite.connection import Database, n_free_pages, return_free_pages
 from app.storage.sqlite.times import from_us, now_us
 from app.storage.sqlite.values import from_json
+
+COLLECTION = """
+    SELECT c.*, l.name AS standby_of_name FROM collections c LEFT JOIN collections l ON l.key = c.standby_of
+"""
+KEY_OF_ALIAS = "(SELECT collection_key FROM aliases WHERE name = :name)"
 
 
 class CollectionRows:
@@ -48,26 +56,31 @@ class CollectionRows:
 
     def collections(self) -> Sequence[Collection]:
         with self._database.read() as connection:
-            rows = connection.execute("SELECT * FROM collections WHERE dropped_at IS NULL ORDER BY name")
+            rows = connection.execute(f"{COLLECTION} WHERE c.dropped_at IS NULL ORDER BY c.name")
             return [read_collection(row) for row in rows]
 
     def set_search_settings(self, name: str, settings: SearchSettings) -> Collection:
         with self._database.write() as connection:
+            collection = require_collection(connection, name)
+            if collection.standby_of is not None:
+                raise CollectionInUse(
+                    f"{collection.name!r} is the standby of {collection.standby_of!r}, whose search settings "
+                    "it gets when it is switched to"
+                )
             connection.execute(
                 "UPDATE collections SET search_settings = ? WHERE key = ?",
-                (json.dumps(dataclasses.asdict(settings)), require_collection(connection, name).key),
+                (json.dumps(dataclasses.asdict(settings)), collection.key),
             )
             return require_collection(connection, name)
 
     def drop_collection(self, name: str) -> None:
         with self._database.write() as connection:
-            key = _require_droppable(connection, name).key
-            connection.execute("UPDATE collections SET dropped_at = ? WHERE key = ?", (now_us(), key))
-            connection.execute(
-                "UPDATE jobs SET state = 'cancelled', finished_at = ?, worker = NULL, leased_until = NULL "
-                "WHERE collection_key = ? AND state IN ('queued', 'running')",
-                (now_us(), key),
-            )
+            collection = _require_droppable(connection, name)
+            standby = standby_of(connection, collection.key)
+            if collection.standby_of is not None:
+                _cancel_reindex(connection, standby=collection)
+            for each in (collection, *([] if standby is None else [standby])):
+                _drop(connection, each.key)
 
     def purge_dropped(self, *, limit: int = 10_000) -> Sequence[int]:
         """What it frees goes back to the file system; pages freed otherwise are kept for new rows."""
@@ -112,11 +125,40 @@ def require_collection(connection: sqlite3.Connection, name: str) -> Collection:
 def find_collection(connection: sqlite3.Connection, name: str) -> Collection | None:
     """The one place where a name becomes a collection: its own, or that of an alias."""
     row = connection.execute(
-        "SELECT * FROM collections WHERE dropped_at IS NULL AND "
-        "(name = :name OR key = (SELECT collection_key FROM aliases WHERE name = :name))",
+        f"{COLLECTION} WHERE c.dropped_at IS NULL AND (c.name = :name OR c.key = {KEY_OF_ALIAS})",
         {"name": name},
     ).fetchone()
     return None if row is None else read_collection(row)
+
+
+def standby_of(connection: sqlite3.Connection, key: int) -> Collection | None:
+    row = connection.execute(
+        f"{COLLECTION} WHERE c.standby_of = ? AND c.dropped_at IS NULL", (key,)
+    ).fetchone()
+    return None if row is None else read_collection(row)
+
+
+def drop_unfinished_standby(connection: sqlite3.Connection, job_id: str) -> None:
+    """That a job of this id was to fill."""
+    row = connection.execute(
+        "SELECT s.key FROM jobs j JOIN collections s ON s.standby_of = j.collection_key "
+        "WHERE j.id = ? AND j.kind = ? AND s.is_building AND s.dropped_at IS NULL",
+        (job_id, JobKind.REINDEX),
+    ).fetchone()
+    if row is not None:
+        _drop(connection, row["key"])
+
+
+def read_change_mark(connection: sqlite3.Connection, key: int) -> ChangeMark:
+    row = connection.execute(
+        "SELECT max_document_key, metadata_version, max(tombstones_pruned, coalesce("
+        "(SELECT max(sequence) FROM tombstones WHERE collection_key = c.key), 0)) AS tombstone "
+        "FROM collections c WHERE key = ?",
+        (key,),
+    ).fetchone()
+    if row is None:
+        raise CollectionNotFound("the collection has been dropped")
+    return ChangeMark(row["max_document_key"], row["tombstone"], row["metadata_version"])
 
 
 def read_collection(row: sqlite3.Row) -> Collection:
@@ -128,12 +170,16 @@ def read_collection(row: sqlite3.Row) -> Collection:
         model=row["model"],
         created_at=from_us(row["created_at"]),
         search=_search_settings(from_json(row["search_settings"])),
+        standby_of=row["standby_of_name"],
+        is_building=bool(row["is_building"]),
     )
 
 
 def _settings(stored: Mapping[str, Any]) -> CollectionSettings:
+    """Collections of earlier versions have nothing to say of their index."""
     try:
-        return CollectionSettings(splitter=SplitterSettings(**stored["splitter"]))
+        index = IndexSettings(**stored.get("index", {}))
+        return CollectionSettings(SplitterSettings(**stored["splitter"]), index)
     except (KeyError, TypeError) as error:
         raise StorageDamaged(f"the settings of a collection are damaged: {error}") from error
 
@@ -162,6 +208,27 @@ def _require_droppable(connection: sqlite3.Connection, name: str) -> Collection:
             "point them at another collection or delete them first"
         )
     return collection
+
+
+def _drop(connection: sqlite3.Connection, key: int) -> None:
+    """Of a standby nothing but its rows is left: its place is free."""
+    connection.execute(
+        "UPDATE collections SET dropped_at = ?, standby_of = NULL WHERE key = ?", (now_us(), key)
+    )
+    connection.execute(
+        "UPDATE jobs SET state = 'cancelled', finished_at = ?, worker = NULL, leased_until = NULL "
+        "WHERE collection_key = ? AND state IN ('queued', 'running')",
+        (now_us(), key),
+    )
+
+
+def _cancel_reindex(connection: sqlite3.Connection, *, standby: Collection) -> None:
+    connection.execute(
+        "UPDATE jobs SET state = 'cancelled', finished_at = ?, worker = NULL, leased_until = NULL "
+        "WHERE collection_key = (SELECT standby_of FROM collections WHERE key = ?) AND kind = ? "
+        "AND state IN ('queued', 'running')",
+        (now_us(), standby.key, JobKind.REINDEX),
+    )
 
 
 def _require_same(present: Collection, settings: CollectionSettings, *, fingerprint: str, model: str) -> None:

@@ -6,10 +6,10 @@ import secrets
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
 
-from app.domain import Job, JobInput, JobKind, JobState, Outcome, OutcomeStatus
+from app.domain import WRITES, Job, JobInput, JobKind, JobState, Outcome, OutcomeStatus
 from app.errors import BadCursor, CollectionNotFound, Conflict, JobFinished, JobNotFound
 from app.storage.rows import ClaimedJob
-from app.storage.sqlite.collections import read_collection
+from app.storage.sqlite.collections import COLLECTION, drop_unfinished_standby, read_collection
 from app.storage.sqlite.connection import Database, transaction
 from app.storage.sqlite.reports import insert_report, store_result
 from app.storage.sqlite.times import from_us, now_us, to_us
@@ -36,13 +36,13 @@ class JobRows:
                     job_key = _insert_job(connection, job_id, collection_key, kind, n_inputs)
                     if request is not None:
                         insert_report(connection, job_key, request)
-                    return _require(connection, job_id)
+                    return require_job(connection, job_id)
             finally:
                 connection.execute("DELETE FROM temp.arriving")
 
     def job(self, job_id: str) -> Job:
         with self._database.read() as connection:
-            return _require(connection, job_id)
+            return require_job(connection, job_id)
 
     def jobs(
         self,
@@ -70,7 +70,7 @@ class JobRows:
 
     def outcomes(self, job_id: str, *, after: int = -1, limit: int = 1000) -> Sequence[Outcome]:
         with self._database.read() as connection:
-            _require(connection, job_id)
+            require_job(connection, job_id)
             rows = connection.execute(
                 "SELECT o.* FROM outcomes o JOIN jobs j ON j.key = o.job_key "
                 "WHERE j.id = ? AND o.ordinal > ? ORDER BY o.ordinal LIMIT ?",
@@ -80,15 +80,16 @@ class JobRows:
 
     def cancel_job(self, job_id: str) -> Job:
         with self._database.write() as connection:
-            job = _require(connection, job_id)
+            job = require_job(connection, job_id)
             if job.state.is_final:
                 raise JobFinished(f"job {job_id} is {job.state.value} and cannot be cancelled any more")
-            _finish(connection, job_id, JobState.CANCELLED, error=None)
-            return _require(connection, job_id)
+            finish(connection, job_id, JobState.CANCELLED, error=None)
+            return require_job(connection, job_id)
 
     def forget_job(self, job_id: str) -> None:
         with self._database.write() as connection:
-            _require(connection, job_id)
+            require_job(connection, job_id)
+            drop_unfinished_standby(connection, job_id)
             connection.execute("DELETE FROM jobs WHERE id = ?", (job_id,))
 
     def claim_job(
@@ -109,14 +110,18 @@ class JobRows:
                 "attempts = attempts + 1, started_at = coalesce(started_at, ?) WHERE id = ?",
                 (worker, now + round(lease_s * 1e6), now, job_id),
             )
-            job = _require(connection, job_id)
+            job = require_job(connection, job_id)
             row = connection.execute(
-                "SELECT c.*, j.attempts FROM collections c JOIN jobs j ON j.collection_key = c.key "
-                "WHERE j.id = ?",
-                (job_id,),
+                "SELECT collection_key, attempts FROM jobs WHERE id = ?", (job_id,)
+            ).fetchone()
+            collection = connection.execute(
+                f"{COLLECTION} WHERE c.key = ?", (row["collection_key"],)
             ).fetchone()
             return ClaimedJob(
-                job=job, collection=read_collection(row), n_done=job.n_done, attempts=row["attempts"]
+                job=job,
+                collection=read_collection(collection),
+                n_done=job.n_done,
+                attempts=row["attempts"],
             )
 
     def job_inputs(self, job_id: str, *, start: int, limit: int) -> Sequence[JobInput]:
@@ -165,7 +170,7 @@ class JobRows:
             raise ValueError(f"{state.value} is not a final state")
         with self._database.write() as connection:
             job = require_leased(connection, job_id, worker)
-            _finish(connection, job_id, state, error=error)
+            finish(connection, job_id, state, error=error)
             if result is not None:
                 store_result(connection, job["key"], result)
 
@@ -275,8 +280,9 @@ def _insert_job(
     """Returns its key."""
     inserted = connection.execute(
         "INSERT INTO jobs (id, collection_key, kind, state, n_inputs, created_at) "
-        "SELECT ?, key, ?, 'queued', ?, ? FROM collections WHERE key = ? AND dropped_at IS NULL",
-        (job_id, kind, n_inputs, now_us(), collection_key),
+        "SELECT ?, iif(?, coalesce(standby_of, key), key), ?, 'queued', ?, ? FROM collections "
+        "WHERE key = ? AND dropped_at IS NULL",
+        (job_id, kind in WRITES, kind, n_inputs, now_us(), collection_key),
     )
     if inserted.rowcount == 0:
         raise CollectionNotFound("the collection has been dropped")
@@ -289,7 +295,8 @@ def _insert_job(
     return inserted.lastrowid
 
 
-def _finish(connection: sqlite3.Connection, job_id: str, state: JobState, *, error: str | None) -> None:
+def finish(connection: sqlite3.Connection, job_id: str, state: JobState, *, error: str | None) -> None:
+    """A standby that will not be filled any more is dropped."""
     connection.execute(
         "UPDATE jobs SET state = ?, finished_at = ?, error = ?, worker = NULL, leased_until = NULL "
         "WHERE id = ?",
@@ -298,6 +305,8 @@ def _finish(connection: sqlite3.Connection, job_id: str, state: JobState, *, err
     connection.execute(
         "DELETE FROM job_inputs WHERE job_key = (SELECT key FROM jobs WHERE id = ?)", (job_id,)
     )
+    if state is not JobState.SUCCEEDED:
+        drop_unfinished_standby(connection, job_id)
 
 
 def _claimable(connection: sqlite3.Connection, kinds: Sequence[JobKind]) -> str | None:
@@ -320,7 +329,7 @@ def _key_of_cursor(connection: sqlite3.Connection, after: str | None) -> int:
     return key
 
 
-def _require(connection: sqlite3.Connection, job_id: str) -> Job:
+def require_job(connection: sqlite3.Connection, job_id: str) -> Job:
     row = connection.execute(JOB + "WHERE j.id = ?", (job_id,)).fetchone()
     if row is None:
         raise JobNotFound(f"there is no job {job_id!r}")

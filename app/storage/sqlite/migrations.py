@@ -12,6 +12,7 @@ from app.storage.sqlite.classifiers import CLASSIFIERS_5
 from app.storage.sqlite.connection import Database
 from app.storage.sqlite.keys import API_KEYS_6
 from app.storage.sqlite.metadata import METADATA_2, backfill
+from app.storage.sqlite.rebuilding import STANDBYS_8
 from app.storage.sqlite.reports import REPORTS_4
 
 APPLICATION_ID = 0x42494643
@@ -198,6 +199,7 @@ MIGRATIONS: Sequence[Sequence[Step]] = (
     CLASSIFIERS_5,
     API_KEYS_6,
     ALIASES_7,
+    STANDBYS_8,
 )
 
 

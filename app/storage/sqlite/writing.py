@@ -37,12 +37,12 @@ class WritingRows:
         prepared = {id_: _prepared(change) for id_, change in _last_changes(changes).items()}
         with self._database.write() as connection:
             job = require_leased(connection, job_id, worker, collection_key=collection_key)
-            revisions = _Revisions(connection, collection_key, now_us())
+            revisions = Revisions(connection, collection_key, now_us())
             for document_id, change in prepared.items():
                 match change:
-                    case _Revision():
+                    case Revision():
                         revisions.replace(document_id, change)
-                    case _Metadata():
+                    case MetadataChange():
                         revisions.update_metadata(document_id, change)
                     case None:
                         revisions.delete(document_id)
@@ -63,7 +63,7 @@ class WritingRows:
 
 
 @dataclass(frozen=True, slots=True)
-class _Revision:
+class Revision:
     """An EncodedDocument as the tables take it."""
 
     encoded: EncodedDocument
@@ -75,7 +75,7 @@ class _Revision:
 
 
 @dataclass(frozen=True, slots=True)
-class _Metadata:
+class MetadataChange:
     json: str
 
 
@@ -113,17 +113,17 @@ def _id(change: Change) -> str:
             return change
 
 
-def _prepared(change: Change) -> _Revision | _Metadata | None:
+def _prepared(change: Change) -> Revision | MetadataChange | None:
     match change:
         case EncodedDocument():
-            return _revision(change)
+            return prepared_revision(change)
         case MetadataUpdate():
-            return _Metadata(metadata_to_json(change.document.metadata))
+            return MetadataChange(metadata_to_json(change.document.metadata))
         case _:
             return None
 
 
-def _revision(encoded: EncodedDocument) -> _Revision:
+def prepared_revision(encoded: EncodedDocument) -> Revision:
     document = encoded.document
     if not document.id:
         raise BadDocument("a document id must not be empty", where=("id",))
@@ -132,7 +132,7 @@ def _revision(encoded: EncodedDocument) -> _Revision:
     vectors = np.vstack([encoded.document_vector[np.newaxis], *_rows(encoded)])  # (1 + p, d)
     stored = checked_vectors(vectors, what=f"document {document.id!r}")
     metadata = metadata_to_json(document.metadata)
-    return _Revision(
+    return Revision(
         encoded=encoded,
         metadata=metadata,
         field_values=field_values(json.loads(metadata)),
@@ -149,7 +149,7 @@ def _rows(encoded: EncodedDocument) -> Sequence[Vectors]:
     return [encoded.passage_vectors] if n_vectors else []
 
 
-class _Revisions:
+class Revisions:
     """Changes to one collection within one transaction; `count` writes the sums at the end."""
 
     def __init__(self, connection: sqlite3.Connection, collection_key: int, now: int) -> None:
@@ -166,7 +166,7 @@ class _Revisions:
         self._n_unknown_tokens = self._size_bytes = 0
         self._n_added = self._n_metadata_updates = 0
 
-    def replace(self, document_id: str, revision: _Revision) -> None:
+    def replace(self, document_id: str, revision: Revision) -> None:
         self._require_dimensions(document_id, revision.document_vector.size)
         before = self._remove(document_id)
         created_at = self._now if before is None else before["created_at"]
@@ -183,7 +183,7 @@ class _Revisions:
             sign=1,
         )
 
-    def update_metadata(self, document_id: str, metadata: _Metadata) -> None:
+    def update_metadata(self, document_id: str, metadata: MetadataChange) -> None:
         before = self._stored(document_id)
         if before is None:
             raise DocumentNotFound(f"there is no document {document_id!r} to give other metadata")
@@ -262,10 +262,10 @@ class _Revisions:
         ).fetchone()
         return row
 
-    def _insert_document(self, revision: _Revision, created_at: int) -> None:
+    def _insert_document(self, revision: Revision, created_at: int) -> None:
         document = revision.encoded.document
         self._connection.execute(
-            "INSERT INTO documents VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            "INSERT INTO documents VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL)",
             (
                 self._document_key,
                 self._collection_key,
@@ -287,7 +287,7 @@ class _Revisions:
             (self._document_key, self._collection_key, revision.document_vector.data),
         )
 
-    def _insert_passages(self, revision: _Revision) -> None:
+    def _insert_passages(self, revision: Revision) -> None:
         first = self._passage_key + 1
         self._connection.executemany(
             "INSERT INTO passages VALUES (?, ?, ?, ?, ?, ?)",

@@ -1,0 +1,182 @@
+"""Brings the standby of a collection up to date, and switches to it.
+
+Documents are copied in passes. A pass looks which documents of the standby differ from the collection's, so
+it does not matter where an earlier one ended, or what was written in between. Passes get shorter, as only
+what was written during the one before is left; the last one holds up writes. If the collection is then as it
+was when that pass began, both change their names in one transaction. Searches notice nothing of it.
+"""
+
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+
+from app.domain import SPLITTER_VERSION, Collection, JobState, StoredDocument
+from app.errors import DocumentNotFound, FingerprintMismatch, InvalidInput
+from app.storage.index import Index
+from app.storage.rebuild_rows import ChangeMark, Copy, Differing
+from app.storage.rows import ClaimedJob, Rows
+from indexer.encoding import DocumentEncoder, Stopped
+from indexer.planning import CHUNK_CHARS
+
+logger = logging.getLogger(__name__)
+
+MAX_ATTEMPTS = 3
+"""Claims without anything written after which it is given up: workers died while they were at it."""
+FEW = 200
+"""Documents that the last pass may have to copy while writes wait: seconds."""
+MAX_PASSES = 5
+"""After which writes wait, however many documents are left."""
+DOCUMENTS_PER_STEP = 500
+
+Pause = Callable[[], AbstractContextManager[object]]
+
+
+class Rebuild:
+    """Works off jobs of the kind REINDEX.
+
+    Args:
+        encoder: of the model that the worker runs.
+        pause: holds up all other writes while its context is open.
+    """
+
+    def __init__(self, rows: Rows, index: Index, encoder: DocumentEncoder, *, pause: Pause) -> None:
+        self._rows = rows
+        self._index = index
+        self._encoder = encoder
+        self._pause = pause
+
+    def __call__(self, claimed: ClaimedJob, *, worker: str, should_stop: Callable[[], bool]) -> None:
+        """Fill the standby, switch, and call the job succeeded.
+
+        Raises:
+            Stopped: `should_stop` said so; the job can be released, and finds what is done.
+            Conflict: the job was cancelled or taken over.
+            NotFound: a collection was dropped.
+            FingerprintMismatch: the standby is to be made by another model than the worker runs.
+            InvalidInput: a document that cannot be encoded so; nothing is switched.
+        """
+        if claimed.attempts > MAX_ATTEMPTS:
+            message = f"given up: the worker died {MAX_ATTEMPTS} times while working on it"
+            self._rows.finish_job(claimed.job.id, worker, JobState.FAILED, error=message)
+            return
+        standby = self._rows.standby(claimed.collection.key)
+        self._require_encoder(standby)
+        run = _Run(self._rows, self._index, self._encoder, claimed, standby, worker, should_stop)
+        n_passes, n_copied = 0, FEW + 1
+        while n_copied > FEW and n_passes < MAX_PASSES:
+            n_copied = run.copy_what_differs()
+            n_passes += 1
+            logger.info("copied job=%s pass=%d n_documents=%d", claimed.job.id, n_passes, n_copied)
+        while not run.is_switched:  # more than once only if something else writes, too
+            with self._pause():
+                run.copy_and_switch()
+        logger.info("switched job=%s collection=%s", claimed.job.id, claimed.collection.name)
+
+    def _require_encoder(self, standby: Collection) -> None:
+        if standby.fingerprint != self._encoder.fingerprint:
+            raise FingerprintMismatch(
+                f"{standby.name!r} is made by the model {standby.model} ({standby.fingerprint[:12]}), the "
+                f"worker runs {self._encoder.model} ({self._encoder.fingerprint[:12]}); start service and "
+                "worker with that model first"
+            )
+        if standby.settings.splitter.version != SPLITTER_VERSION:
+            raise FingerprintMismatch(
+                f"{standby.name!r} was made by splitter version {standby.settings.splitter.version}, the "
+                f"worker has version {SPLITTER_VERSION}; delete it and re-index instead"
+            )
+
+
+@dataclass
+class _Run:
+    """One claim of a job."""
+
+    rows: Rows
+    index: Index
+    encoder: DocumentEncoder
+    claimed: ClaimedJob
+    standby: Collection
+    worker: str
+    should_stop: Callable[[], bool]
+    is_switched: bool = False
+
+    def copy_and_switch(self) -> None:
+        mark: ChangeMark = self.rows.change_mark(self.claimed.collection.key)
+        self.copy_what_differs()
+        self.is_switched = self.rows.switch(self.claimed.job.id, self.worker, mark)
+
+    def copy_what_differs(self) -> int:
+        """Returns how many documents were copied or deleted."""
+        n_changed = 0
+        for changes in self._changes():
+            self.rows.write_copies(self.standby.key, changes, job_id=self.claimed.job.id, worker=self.worker)
+            self.index.apply(self.standby)
+            n_changed += len(changes)
+        self.index.apply(self.standby)  # what an earlier claim stored just before it died
+        return n_changed
+
+    def _changes(self) -> Iterator[Sequence[Copy | str]]:
+        source_key = self.claimed.collection.key
+        after = None
+        while differing := self.rows.differing_documents(
+            source_key, self.standby.key, after=after, limit=DOCUMENTS_PER_STEP
+        ):
+            for step in steps(differing):
+                yield self._copies(step)
+            after = differing[-1].document_id
+        while surplus := self.rows.surplus_documents(source_key, self.standby.key, limit=DOCUMENTS_PER_STEP):
+            self._stop_if_asked()
+            yield surplus
+
+    def _copies(self, step: Sequence[Differing]) -> Sequence[Copy]:
+        """Encoded where their texts are new."""
+        self._stop_if_asked()
+        splitter = self.standby.settings.splitter
+        sources = [(each, self._source(each.document_id)) for each in step]
+        with_text = [source for each, source in sources if source is not None and not each.is_same_text]
+        splits = []
+        for source in with_text:
+            try:
+                splits.append(self.encoder.split(source.document, splitter))
+            except InvalidInput as error:
+                raise _refused(source, error) from error
+        encoded = self.encoder.encode(splits, self.should_stop) if splits else []
+        copies = [Copy(source, None) for each, source in sources if source is not None and each.is_same_text]
+        for source, outcome in zip(with_text, encoded, strict=True):
+            if isinstance(outcome, InvalidInput):
+                raise _refused(source, outcome)
+            copies.append(Copy(source, outcome.change))
+        return copies
+
+    def _source(self, document_id: str) -> StoredDocument | None:
+        """None: deleted since it was listed; the next pass sees to that."""
+        try:
+            return self.rows.document(self.claimed.collection.key, document_id)
+        except DocumentNotFound:
+            return None
+
+    def _stop_if_asked(self) -> None:
+        if self.should_stop():
+            raise Stopped
+
+
+def steps(differing: Sequence[Differing], *, size_bytes: int = CHUNK_CHARS) -> Iterator[list[Differing]]:
+    """In order, each of at most `size_bytes` of text that must be encoded, but at least one document."""
+    step: list[Differing] = []
+    n_bytes = 0
+    for each in differing:
+        cost = 0 if each.is_same_text else each.size_bytes
+        if step and n_bytes + cost > size_bytes:
+            yield step
+            step, n_bytes = [], 0
+        step.append(each)
+        n_bytes += cost
+    if step:
+        yield step
+
+
+def _refused(source: StoredDocument, error: InvalidInput) -> InvalidInput:
+    return InvalidInput(
+        f"the document {source.document.id!r} cannot be encoded so ({error}); nothing was switched: change "
+        "or delete it, and re-index again"
+    )
