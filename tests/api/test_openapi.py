@@ -2,6 +2,7 @@
 
 import json
 import re
+import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -183,6 +184,12 @@ def train(client: TestClient) -> None:
     assert client.put("/v1/classifiers/intents", json={"examples": EXAMPLES}).status_code < 300
 
 
+def settle(client: TestClient, location: str) -> None:
+    while (job := client.get(location).json())["finished_at"] is None:
+        time.sleep(0.02)
+    assert job["state"] == "succeeded", job
+
+
 def restored(client: TestClient) -> None:
     client.put("/v1/collections/demo")
     fill_with(client, CORPUS)
@@ -202,5 +209,7 @@ def test_an_example_works_as_sent(
     assert answer.status_code < 300, answer.text
     if "/search/" in url:
         assert len(answer.json()["hits"]) == body["top_k"]
+    if answer.status_code == 202 and "/v1/jobs/" in answer.headers["location"]:
+        settle(demo, answer.headers["location"])  # the next example may need what it makes
     if method == "delete":
         restored(demo)
