@@ -54,9 +54,9 @@ class WritingRows:
 
         Raises as `write_documents`.
         """
-        prepared = [(encoded.document.id, _revision(encoded)) for encoded in documents]
+        prepared = [(encoded.document.id, prepared_revision(encoded)) for encoded in documents]
         with self._database.write() as connection:
-            revisions = _Revisions(connection, collection_key, now_us())
+            revisions = Revisions(connection, collection_key, now_us())
             for document_id, revision in prepared:
                 revisions.replace(document_id, revision)
             revisions.count()
