@@ -8,6 +8,10 @@ question stays, and the sentence with its answer is taken out of the paragraph.
 import random
 import re
 
+from indexer.training.joint.groups import NO_ANSWER, Candidate, Group
+
+CUT_SHARE = 0.25
+"""Of the forms without an answer, made by cutting the passage; the others are changed questions."""
 NUMBER = re.compile(r"\b\d[\d,.]*\d\b|\b\d\b")
 NAME = re.compile(r"\b[A-Z][\w'’-]+(?: (?:of |the |de |and )?[A-Z][\w'’-]+)*")
 WORD = re.compile(r"[A-Za-z]+")
@@ -37,6 +41,22 @@ ancient/modern maximum/minimum
 ANTONYMS = {
     one: other for pair in OPPOSITES.split() for one, other in (pair.split("/"), reversed(pair.split("/")))
 }
+
+
+def without_an_answer(group: Group, choice: random.Random) -> Group | None:
+    """A form of it that has no answer: the question changed, or the passage cut. None where none is found."""
+    first = group.candidates[0]
+    assert first.answer is not None
+    start, end = first.answer
+    question: str | None = group.question
+    text: str | None = first.text
+    if choice.random() < CUT_SHARE:
+        text = without_answer(first.text, first.answer)
+    else:
+        question = unanswerable(group.question, first.text, first.text[start:end], choice)
+    if question is None or text is None:
+        return None
+    return Group(question, (Candidate(text, first.title, None, NO_ANSWER),))
 
 
 def unanswerable(question: str, context: str, answer: str, choice: random.Random) -> str | None:
