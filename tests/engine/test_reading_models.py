@@ -10,7 +10,6 @@ import pytest
 import torch
 from numpy.typing import NDArray
 from sentence_transformers import CrossEncoder as ReferenceCrossEncoder
-from transformers import AutoModelForQuestionAnswering, AutoTokenizer
 
 from app.engine.models import load_tokenizer
 from app.engine.pair_runner import PairRunner
@@ -22,6 +21,7 @@ from app.engine.span_reader import SpanReader
 from app.errors import BadVector, ModelUnavailable
 from app.settings import Settings
 from indexer.calibration import calibration_pairs
+from tests.engine.qa_pipeline import QuestionAnswering
 from tests.engine.tiny_trained import write_tiny_joint_model, write_tiny_published
 
 TOLERANCE = 2e-4
@@ -126,45 +126,18 @@ def test_more_than_four_windows_are_not_read_and_it_is_told(packaged_folder: Pat
     assert found.logits.dtype == np.float64
 
 
-def reference_answer(folder: str, question: str, context: str) -> tuple[int, int, float]:
-    """What transformers' question-answering pipeline gave (version 4.57): among the tokens of the context and
-    [CLS], softmax of starts and of ends apart, the best product in order and of at most 30 tokens, grown to
-    words."""
-    tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
-    model = AutoModelForQuestionAnswering.from_pretrained(folder, local_files_only=True).eval()
-    encoded = tokenizer(question, context, return_tensors="pt")
-    with torch.inference_mode():
-        output = model(**encoded)
-    of_context = np.array([of == 1 for of in encoded.sequence_ids(0)])
-    allowed = of_context.copy()
-    allowed[0] = True
-    shares = []
-    for logits in (output.start_logits[0].numpy(), output.end_logits[0].numpy()):
-        masked = np.where(allowed, logits.astype(np.float64), -10_000)
-        share = np.exp(masked - masked.max())
-        share /= share.sum()
-        share[0] = 0
-        shares.append(share)
-    products = np.tril(np.triu(np.outer(*shares)), 29)
-    start, end = np.unravel_index(products.argmax(), products.shape)
-    first = encoded.word_to_chars(0, encoded.token_to_word(0, int(start)), 1)
-    last = encoded.word_to_chars(0, encoded.token_to_word(0, int(end)), 1)
-    return int(first.start), int(last.end), float(products.max())
-
-
 def test_a_published_reader_answers_as_with_transformers(packaged_folder: Path, tmp_path: Path) -> None:
-    name = str(
-        write_tiny_published(tmp_path / "qa", "BertForQuestionAnswering", tokenizer_from=packaged_folder)
-    )
+    folder = write_tiny_published(tmp_path / "qa", "BertForQuestionAnswering", tokenizer_from=packaged_folder)
+    reference = QuestionAnswering(folder)
     texts = [short(pair.text) for pair in PAIRS]
     questions = [" ".join(pair.question.split()[:12]) for pair in PAIRS]
-    with loaded(reader=name) as models:
+    with loaded(reader=str(folder)) as models:
         assert models.reader is not None
         for question, text in zip(questions, texts, strict=True):
             (reading,) = models.reader.read(question, [TitledText(text)]).passages
             assert reading is not None
             assert reading.relevance is None
-            start, end, probability = reference_answer(name, question, text)
+            start, end, probability = reference.answer(question, text)
             best = reading.spans[0]
             assert (best.start, best.end) == (start, end)
             assert best.probability == pytest.approx(probability, abs=TOLERANCE)

@@ -1,7 +1,6 @@
 """Tagger and fine-tuned classifiers, compared with transformers' pipelines on tiny models in float32."""
 
 import json
-import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,7 +16,7 @@ from app.errors import ModelUnavailable, TextTooLong
 from app.services.fine_tuned import classify_with
 from app.settings import Settings
 from tests.engine.tiny_trained import MAX_TOKENS, write_tiny_published, write_tiny_trained
-from tests.project.repository import ROOT
+from tests.real_data import real_file
 
 TEXTS = [
     "Angela Merkel met Emmanuel Macron in Strasbourg on Tuesday.",
@@ -73,10 +72,8 @@ def tagging(tagger_folder: Path) -> Iterator[TextModels]:
 @pytest.fixture(scope="module")
 def real_texts() -> dict[str, list[str]]:
     """200 sentences of CoNLL-2003, words joined by blanks, and 200 of SST-2."""
-    data = Path(os.environ.get("BIFOCAL_DATA", ROOT.parent / "shared" / "data"))
-    conll, sst2 = data / "ner/conll2003/valid.conll", data / "classification/sst2-sentences/dev.jsonl"
-    if not (conll.exists() and sst2.exists()):
-        pytest.skip(f"needs {conll} and {sst2}")
+    conll = real_file("ner/conll2003/valid.conll")
+    sst2 = real_file("classification/sst2-sentences/dev.jsonl")
     sentences = [each.splitlines() for each in conll.read_text(encoding="utf-8").split("\n\n")[:200]]
     reviews = sst2.read_text(encoding="utf-8").splitlines()[:200]
     return {
