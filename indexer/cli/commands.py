@@ -337,6 +337,40 @@ def settings(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")
 
 
 @app.command()
+def backup(
+    file: Annotated[Path, typer.Argument(help="Where to; it must not exist.")],
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Put the whole store into one file, also while the service and its worker run."""
+    with reported():
+        from app.settings import Settings
+        from indexer.cli import backing_up
+
+        backing_up.back_up(Settings.from_environment(), file, as_json=as_json)
+
+
+@app.command()
+def restore(
+    file: Annotated[Path, typer.Argument(help="Made by `bifocal backup`.")],
+    data: Annotated[Path | None, typer.Option(help="Folder for the store, instead of BIFOCAL_HOME.")] = None,
+    replace: Annotated[
+        bool,
+        typer.Option("--replace", help="Where a store is already: keep it in a folder beside the new one."),
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Make a store out of a backup, with its indexes. The file is checked before anything is changed."""
+    with reported():
+        from app.settings import Settings
+        from indexer.cli import backing_up
+
+        settings = Settings.from_environment()
+        if data is not None:
+            settings = settings.model_copy(update={"home": data})
+        backing_up.restore(settings, file, is_replaced=replace, as_json=as_json)
+
+
+@app.command()
 def doctor(
     worker: Annotated[bool, typer.Option("--worker", help="Only whether a worker is alive.")] = False,
     repair: Annotated[

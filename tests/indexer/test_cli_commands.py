@@ -46,6 +46,8 @@ def test_help_names_every_command() -> None:
         "evaluate",
         "settings",
         "doctor",
+        "backup",
+        "restore",
         "collections",
         "aliases",
         "reindex",

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from app.domain import JobInput, JobKind
+from app.domain import CollectionSettings, JobInput, JobKind
 from app.errors import Conflict
 from indexer.mending import Mender
 from tests.indexer.ailing_store import N_DELETED, N_DOCUMENTS, N_LATER, NAME, Ailing, copy, fill
@@ -173,6 +173,10 @@ BEYOND_REPAIR: dict[str, tuple[Callable[[Ailing], None], set[str]]] = {
     "schema of the future": (lambda s: s.execute("PRAGMA user_version = 999"), {"schema"}),
     "no store": (lambda s: s.execute("PRAGMA application_id = 7"), {"schema"}),
     "index of the rows missing": (lambda s: s.execute("DROP INDEX passages_of_document"), {"schema"}),
+    "trigger of somebody": (
+        lambda s: s.execute("CREATE TRIGGER evil AFTER INSERT ON documents BEGIN DELETE FROM documents; END"),
+        {"schema"},
+    ),
     "text altered": (
         lambda s: s.execute(
             "UPDATE texts SET piece = CAST(replace(piece, 'word', 'work') AS BLOB) "
@@ -228,6 +232,14 @@ def test_damage_of_the_truth_is_found_and_left_as_it_is(store: Ailing, damage: s
     if "schema" not in names:
         assert not any(each.is_done for each in store.repaired())
         assert set(store.statuses()) == set(before)
+
+
+def test_a_former_form_that_another_encoder_made_is_a_warning(store: Ailing) -> None:
+    with store.opened() as (rows, _):
+        rows.create_collection("former", CollectionSettings(), fingerprint="another", model="another")
+        key = rows.collection(NAME).key
+    store.execute("UPDATE collections SET standby_of = ? WHERE name = 'former'", key)
+    assert store.statuses() == {"encoder": "warning"}
 
 
 def test_damaged_pages_of_the_rows_are_found(store: Ailing) -> None:

@@ -27,9 +27,10 @@ def encoder(patient: Patient) -> Iterator[Fault]:
         if collection.fingerprint != runs.fingerprint:
             yield Fault(
                 f"it was made by {collection.model} ({collection.fingerprint}), the encoder that runs is "
-                f"{runs.name} ({runs.fingerprint}); searches of it are refused: run the other encoder, or "
-                "index the documents into a new collection",
+                f"{runs.name} ({runs.fingerprint}); searches of it by meaning are refused: run the other "
+                "encoder, or re-index it",
                 f"collection {collection.name}",
+                is_warning=collection.standby_of is not None,  # the former form, as it is kept for a rollback
             )
 
 

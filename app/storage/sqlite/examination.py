@@ -97,6 +97,9 @@ class Examination:
         with self.snapshot() as connection:
             application_id = connection.execute("PRAGMA application_id").fetchone()[0]
             present = {(row[0], row[1]) for row in connection.execute("SELECT type, name FROM sqlite_schema")}
+        for kind, name in sorted(present):
+            if kind in ("trigger", "view"):
+                yield Fault(f"the {kind} {name} is not Bifocal's; {FROM_BACKUP}", where)
         if application_id != APPLICATION_ID:
             yield Fault(f"this is no store of Bifocal; {FROM_BACKUP}", where)
         elif self.version > len(MIGRATIONS):
