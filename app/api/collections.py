@@ -123,10 +123,13 @@ def put_search_settings(
     response_description="Deleted.",
     status_code=204,
     response_class=Response,
-    responses=responses(404, 507),
+    responses=responses(404, 409, 507),
 )
 def delete_collection(request: Request, name: CollectionName) -> Response:
-    """Delete it with all of its documents and jobs. The name can be used again at once."""
+    """Delete it with all of its documents and jobs. The name can be used again at once.
+
+    409 while an alias leads to it.
+    """
     parts(request).rows.drop_collection(name)
     return Response(status_code=204)
 

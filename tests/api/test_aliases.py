@@ -158,3 +158,8 @@ def test_deleting_needs_the_collections_own_name_and_no_aliases(client: TestClie
     assert "current" in problem["detail"]
     client.delete(CURRENT)
     assert client.delete("/v1/collections/demo").status_code == 204
+
+
+def test_the_description_says_that_a_collection_under_an_alias_is_not_deleted(client: TestClient) -> None:
+    described = client.get("/openapi.json").json()["paths"]["/v1/collections/{collection}"]["delete"]
+    assert "409" in described["responses"]
