@@ -43,6 +43,7 @@ from app.api.rates import RateLimit
 from app.api.state import Parts, State
 from app.api.traces import TracedRequests, Traces
 from app.engine.embedder import Embedder
+from app.engine.embedders import Embedders, load_embedders
 from app.engine.inspected import InspectedModels
 from app.engine.models import load_embedder
 from app.engine.reading_models import ReadingModels, load_reading_models
@@ -76,7 +77,8 @@ def create_app(
 
     Args:
         settings: read from the environment if not given.
-        load: gives the bi-encoder; runs in a thread while the service already answers `/livez`.
+        load: gives a bi-encoder, called once more where there is a second one; runs in a thread while the
+            service already answers `/livez`.
         load_reading: gives reranker and reader, not necessarily loaded; runs after it.
         load_texts: gives the tagger and fine-tuned classifiers, as load_reading; runs last.
         traces: as OpenTelemetry's variables say if not given.
@@ -174,16 +176,15 @@ def _surround(app: FastAPI, settings: Settings, metrics: Metrics, traces: Traces
     app.add_middleware(Envelope, metrics=metrics)
 
 
-def _load(load: Callable[[Settings], Embedder], settings: Settings) -> Embedder:
+def _load(load: Callable[[Settings], Embedder], settings: Settings) -> Embedders:
     try:
-        embedder = load(settings)
+        embedders = load_embedders(settings, load)
     except Exception:
         logger.exception("the bi-encoder cannot be loaded")
         raise
-    logger.info(
-        "bi-encoder loaded name=%s runtime=%s", embedder.description.name, embedder.description.runtime
-    )
-    return embedder
+    for each in embedders.all:
+        logger.info("bi-encoder loaded name=%s runtime=%s", each.description.name, each.description.runtime)
+    return embedders
 
 
 def _load_reading(load: Callable[[Settings], ReadingModels], settings: Settings) -> ReadingModels:

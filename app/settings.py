@@ -46,6 +46,11 @@ class Settings(BaseSettings):
         "sentence-transformers/all-MiniLM-L6-v2",
         description="Bi-encoder: a model name or a local folder in sentence-transformers layout.",
     )
+    second_embedder: str = Field(
+        "",
+        description="Bi-encoder that runs beside it, for collections re-indexed from one to the other: a "
+        "name or folder; empty: none.",
+    )
     models: Path = Field(
         Path(__file__).parents[1] / "models", description="Folder of the models that this project trained."
     )

@@ -147,6 +147,14 @@ class DocumentEncoder:
         return vectors, truncated
 
 
+def encoder_of(
+    fingerprint: str, first: DocumentEncoder, second: DocumentEncoder | None
+) -> DocumentEncoder | None:
+    """The one whose vectors have this fingerprint."""
+    running = (first,) if second is None else (first, second)
+    return next((each for each in running if each.fingerprint == fingerprint), None)
+
+
 def _cut_warning(n_cut: int) -> tuple[str, ...]:
     if not n_cut:
         return ()

@@ -17,7 +17,7 @@ from app.domain import SPLITTER_VERSION, Collection, JobKind, JobState
 from app.errors import FingerprintMismatch
 from app.storage.index import Index
 from app.storage.rows import ClaimedJob, Rows
-from indexer.encoding import DocumentEncoder, Stopped
+from indexer.encoding import DocumentEncoder, Stopped, encoder_of
 from indexer.inputs import InputReader, Part
 from indexer.outcomes import finished_inputs, outcome_of
 from indexer.planning import CHUNK_PARTS, Plan, Result, ToEncode, chunks, ids_of, plan
@@ -33,10 +33,20 @@ MAX_ATTEMPTS = 3
 class Ingestion:
     """The one write path: everything that changes documents goes through `process`."""
 
-    def __init__(self, rows: Rows, index: Index, encoder: DocumentEncoder, reader: InputReader) -> None:
+    def __init__(
+        self,
+        rows: Rows,
+        index: Index,
+        encoder: DocumentEncoder,
+        reader: InputReader,
+        *,
+        second: DocumentEncoder | None = None,
+    ) -> None:
+        """`second` encodes for collections that its model made."""
         self._rows = rows
         self._index = index
         self._encoder = encoder
+        self._second = second
         self._reader = reader
         self._writing = threading.Lock()
 
@@ -55,11 +65,10 @@ class Ingestion:
             Conflict: the job was cancelled or taken over; what is stored stays.
         """
         job, collection = claimed.job, claimed.collection
-        if job.kind is not JobKind.DELETE:
-            self._check_fingerprint(collection)
+        encoder = self._encoder if job.kind is JobKind.DELETE else self._encoder_of(collection)
         pending: list[Result] = []  # of a file whose other documents are in the next chunk
-        for decisions in self._plans(claimed):
-            results = self._results(decisions, should_stop)
+        for decisions in self._plans(claimed, encoder):
+            results = self._results(decisions, encoder, should_stop)
             if should_stop():
                 raise Stopped
             done, pending = finished_inputs([*pending, *results])
@@ -75,7 +84,7 @@ class Ingestion:
         self._index.apply(collection)  # what an earlier claim stored just before it died
         self._rows.finish_job(job.id, worker, JobState.SUCCEEDED)
 
-    def _plans(self, claimed: ClaimedJob) -> Iterator[Plan]:
+    def _plans(self, claimed: ClaimedJob, encoder: DocumentEncoder) -> Iterator[Plan]:
         """Of chunk after chunk, each by what is stored when it is given out.
 
         The next chunk is read, split and planned while the model works on this one; where both have an id
@@ -84,7 +93,7 @@ class Ingestion:
         """
 
         def planned(chunk: Sequence[Part]) -> Plan:
-            return plan(claimed.collection, chunk, rows=self._rows, encoder=self._encoder)
+            return plan(claimed.collection, chunk, rows=self._rows, encoder=encoder)
 
         if claimed.attempts > 1:
             suspect = chunks(self._parts(claimed), one_by_one_until=claimed.n_done + CHUNK_PARTS)
@@ -96,8 +105,9 @@ class Ingestion:
             yield decisions if ids.isdisjoint(before) else planned([each.part for each in decisions])
             before = ids
 
-    def _check_fingerprint(self, collection: Collection) -> None:
-        if collection.fingerprint != self._encoder.fingerprint:
+    def _encoder_of(self, collection: Collection) -> DocumentEncoder:
+        found = encoder_of(collection.fingerprint, self._encoder, self._second)
+        if found is None:
             raise FingerprintMismatch(
                 f"the collection {collection.name!r} was made by the model {collection.model} "
                 f"({collection.fingerprint[:12]}), the worker runs {self._encoder.model} "
@@ -110,6 +120,7 @@ class Ingestion:
                 f"{collection.settings.splitter.version}, the worker has version {SPLITTER_VERSION}; "
                 "re-index it: `bifocal reindex`, or POST .../reindex"
             )
+        return found
 
     def _parts(self, claimed: ClaimedJob) -> Iterator[Part]:
         job, start = claimed.job, claimed.n_done
@@ -122,10 +133,12 @@ class Ingestion:
                 start += 1
         yield from self._reader.read(self._rows, job, start=start)
 
-    def _results(self, decisions: Plan, should_stop: Callable[[], bool]) -> list[Result]:
+    def _results(
+        self, decisions: Plan, encoder: DocumentEncoder, should_stop: Callable[[], bool]
+    ) -> list[Result]:
         """The decisions with what had to be encoded encoded."""
         splits = [decision.split for decision in decisions if isinstance(decision, ToEncode)]
-        encoded = iter(self._encoder.encode(splits, should_stop) if splits else [])
+        encoded = iter(encoder.encode(splits, should_stop) if splits else [])
         return [
             decision.result(next(encoded)) if isinstance(decision, ToEncode) else decision
             for decision in decisions

@@ -18,6 +18,7 @@ from pathlib import Path
 
 import indexer
 from app.engine.compiled import NETWORK, RECIPE, compiled_folder, read_manifest, write_manifest
+from app.engine.embedders import settings_of_second
 from app.engine.head_files import HeadFiles
 from app.engine.models import BiEncoderFiles, find_bi_encoder
 from app.engine.roles import ROLES, Role, models_of
@@ -54,6 +55,9 @@ def prepare(settings: Settings, *, progress: ProgressCallback | None = None) -> 
         return lambda stage, share: (progress or _ignore)(f"{name}: {stage}", share)
 
     folders = {settings.embedder: prepare_embedder(settings, progress=of(settings.embedder))}
+    if settings.second_embedder:
+        second = settings_of_second(settings)
+        folders[second.embedder] = prepare_embedder(second, progress=of(second.embedder))
     for role in ROLES:
         for files in models_of(role, settings):
             if files.name not in folders:  # one may have several roles
@@ -113,8 +117,9 @@ def prepare_head(
 
 def is_prepared(settings: Settings) -> bool:
     """Whether intact compiled forms of all models are there, so that preparing would do nothing."""
+    names = (settings.embedder, settings.second_embedder)
     files: list[BiEncoderFiles | HeadFiles] = [
-        find_bi_encoder(settings.embedder, offline=settings.offline),
+        *(find_bi_encoder(name, offline=settings.offline) for name in names if name),
         *(head for role in ROLES for head in models_of(role, settings)),
     ]
     return all(_is_current(compiled_folder(settings.cache, each)) for each in files)

@@ -16,7 +16,7 @@ from app.errors import DocumentNotFound, FingerprintMismatch, InvalidInput
 from app.storage.index import Index
 from app.storage.rebuild_rows import ChangeMark, Copy, Differing
 from app.storage.rows import ClaimedJob, Rows
-from indexer.encoding import DocumentEncoder, Stopped
+from indexer.encoding import DocumentEncoder, Stopped, encoder_of
 from indexer.planning import CHUNK_CHARS
 
 logger = logging.getLogger(__name__)
@@ -37,13 +37,23 @@ class Rebuild:
 
     Args:
         encoder: of the model that the worker runs.
+        second: of the second one, if it runs two.
         pause: holds up all other writes while its context is open.
     """
 
-    def __init__(self, rows: Rows, index: Index, encoder: DocumentEncoder, *, pause: Pause) -> None:
+    def __init__(
+        self,
+        rows: Rows,
+        index: Index,
+        encoder: DocumentEncoder,
+        *,
+        pause: Pause,
+        second: DocumentEncoder | None = None,
+    ) -> None:
         self._rows = rows
         self._index = index
         self._encoder = encoder
+        self._second = second
         self._pause = pause
 
     def __call__(self, claimed: ClaimedJob, *, worker: str, should_stop: Callable[[], bool]) -> None:
@@ -61,8 +71,8 @@ class Rebuild:
             self._rows.finish_job(claimed.job.id, worker, JobState.FAILED, error=message)
             return
         standby = self._rows.standby(claimed.collection.key)
-        self._require_encoder(standby)
-        run = _Run(self._rows, self._index, self._encoder, claimed, standby, worker, should_stop)
+        encoder = self._encoder_of(standby)
+        run = _Run(self._rows, self._index, encoder, claimed, standby, worker, should_stop)
         n_passes, n_copied = 0, FEW + 1
         while n_copied > FEW and n_passes < MAX_PASSES:
             n_copied = run.copy_what_differs()
@@ -73,18 +83,20 @@ class Rebuild:
                 run.copy_and_switch()
         logger.info("switched job=%s collection=%s", claimed.job.id, claimed.collection.name)
 
-    def _require_encoder(self, standby: Collection) -> None:
-        if standby.fingerprint != self._encoder.fingerprint:
+    def _encoder_of(self, standby: Collection) -> DocumentEncoder:
+        found = encoder_of(standby.fingerprint, self._encoder, self._second)
+        if found is None:
             raise FingerprintMismatch(
                 f"{standby.name!r} is made by the model {standby.model} ({standby.fingerprint[:12]}), the "
                 f"worker runs {self._encoder.model} ({self._encoder.fingerprint[:12]}); start service and "
-                "worker with that model first"
+                "worker with that model first, as BIFOCAL_EMBEDDER or BIFOCAL_SECOND_EMBEDDER"
             )
         if standby.settings.splitter.version != SPLITTER_VERSION:
             raise FingerprintMismatch(
                 f"{standby.name!r} was made by splitter version {standby.settings.splitter.version}, the "
                 f"worker has version {SPLITTER_VERSION}; delete it and re-index instead"
             )
+        return found
 
 
 @dataclass

@@ -22,9 +22,9 @@ class WordHashEmbedder:
     fault: str | None = None
     activity = Activity()
 
-    def __init__(self, *, fingerprint: str = "word-hash-1") -> None:
+    def __init__(self, *, fingerprint: str = "word-hash-1", name: str = "word-hash") -> None:
         self.description = EmbedderDescription(
-            name="word-hash",
+            name=name,
             fingerprint=fingerprint,
             dimensions=DIMENSIONS,
             max_tokens=256,

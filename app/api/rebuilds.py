@@ -11,6 +11,7 @@ from app.api.parameters import CollectionName
 from app.api.problems import responses
 from app.api.schemas.rebuilds import ReindexRequest
 from app.api.state import parts
+from app.engine.embedders import by_name, named
 from app.errors import Forbidden
 from app.services.reindexing import begin_reindex
 
@@ -36,8 +37,7 @@ def reindex_collection(
     name: CollectionName,
     body: Annotated[ReindexRequest | None, Body(openapi_examples=REINDEX_EXAMPLES)] = None,
 ) -> Response:
-    """Split, encode and index all documents again, with other settings or for another model, which is the one
-    that runs.
+    """Split, encode and index all documents again, with other settings or by another model.
 
     Searches and writes go on meanwhile with the collection as it was. The job copies its documents into a
     standby, follows what is written, and then lets both change their names in one step. The former one stays
@@ -48,6 +48,8 @@ def reindex_collection(
     if wanted.standby is not None and not reaches(request, wanted.standby):
         raise Forbidden("the key is restricted to other collections than the standby would be")
     model = service.embedder.description
+    if wanted.model is not None:
+        model = named(wanted.model, by_name(service.embedders))
     job = begin_reindex(
         service.rows,
         name,

@@ -129,24 +129,15 @@ def list_models(request: Request) -> Response:
         max_document_id_bytes=MAX_DOCUMENT_ID_BYTES,
         max_wait_s=MAX_WAIT_S,
     )
-    embedder = ModelResponse(
-        role="embedder",
-        name=model.name,
-        architecture=None,
-        fingerprint=model.fingerprint,
-        runtime=model.runtime,
-        loaded=True,
-        dimensions=model.dimensions,
-        max_tokens=model.max_tokens,
-        max_question_tokens=None,
-        labels=[],
-        parts=model.parts,
-    )
+    embedders = [
+        ModelResponse.of_embedder(role, each.description)
+        for role, each in zip(("embedder", "second_embedder"), service.embedders.all, strict=False)
+    ]
     heads = [
         ModelResponse.of_head(role, head.description, is_loaded=head.is_loaded)
         for role, head in [*service.reading.by_role, *service.texts.by_role]
     ]
-    return json_response(ModelsResponse(models=[embedder, *heads], limits=limits))
+    return json_response(ModelsResponse(models=[*embedders, *heads], limits=limits))
 
 
 def _checks(service: Parts) -> dict[str, str]:
@@ -169,7 +160,7 @@ def _store(service: Parts) -> str:
 
 def _embedder(service: Parts) -> str:
     try:
-        return service.embedder.fault or "ok"
+        return service.embedders.fault or "ok"
     except BifocalError as error:
         return str(error)
 

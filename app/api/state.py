@@ -14,6 +14,7 @@ from app.api.rates import RateLimit
 from app.api.traces import Traces
 from app.engine.activity import Activity
 from app.engine.embedder import Embedder
+from app.engine.embedders import Embedders
 from app.engine.inspected import InspectedModels
 from app.engine.reading_models import ReadingModels
 from app.engine.text_models import TextModels
@@ -32,8 +33,8 @@ class Parts:
     settings: Settings
     rows: Rows
     index: Index
-    loading: Future[Embedder]
-    """Done when the bi-encoder can be used, or with the reason why it never will."""
+    loading: Future[Embedders]
+    """Done when the bi-encoders can be used, or with the reason why it never will."""
     search_permits: Permits
     training_permits: Permits
     examination_permits: Permits
@@ -48,9 +49,14 @@ class Parts:
     traces: Traces
 
     @property
-    def embedder(self) -> Embedder:
-        """Raises Overloaded while it is being loaded, ModelUnavailable if that failed."""
+    def embedders(self) -> Embedders:
+        """Raises Overloaded while they are being loaded, ModelUnavailable if that failed."""
         return _loaded(self.loading, "the bi-encoder")
+
+    @property
+    def embedder(self) -> Embedder:
+        """The first. Raises as `embedders`."""
+        return self.embedders.first
 
     @property
     def reading(self) -> ReadingModels:
@@ -61,7 +67,10 @@ class Parts:
         """By role, of the models that are loaded."""
         found: dict[str, Activity] = {}
         if self.loading.done() and self.loading.exception() is None:
-            found["embedder"] = self.loading.result().activity
+            embedders = self.loading.result()
+            found["embedder"] = embedders.first.activity
+            if embedders.second is not None:
+                found["second_embedder"] = embedders.second.activity
         if self.loading_reading.done() and self.loading_reading.exception() is None:
             found |= self.loading_reading.result().activities
         if self.loading_texts.done() and self.loading_texts.exception() is None:
@@ -75,7 +84,7 @@ class Parts:
 
     @property
     def search(self) -> Search:
-        return Search(self.rows, self.index, self.embedder, self.reading)
+        return Search(self.rows, self.index, self.embedders, self.reading)
 
     @property
     def classifiers(self) -> Classifiers:

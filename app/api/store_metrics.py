@@ -46,7 +46,9 @@ class StoreCollector(Collector):
         )
         found: list[tuple[str, EmbedderDescription | HeadDescription, bool]] = []
         with suppress(BifocalError):
-            found.append(("embedder", self._service.embedder.description, True))
+            embedders = self._service.embedders.all
+            roles = ("embedder", "second_embedder")
+            found += [(role, e.description, True) for role, e in zip(roles, embedders, strict=False)]
         with suppress(BifocalError):
             found += [(role, m.description, m.is_loaded) for role, m in self._service.reading.by_role]
         with suppress(BifocalError):

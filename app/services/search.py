@@ -21,6 +21,7 @@ from app.domain import (
     Total,
 )
 from app.engine.embedder import Embedder
+from app.engine.embedders import Embedders
 from app.engine.inputs import is_blank
 from app.engine.reading_models import ReadingModels
 from app.errors import BlankText, FingerprintMismatch
@@ -57,14 +58,14 @@ class _Ranking:
 
 
 class Search:
-    """The two searches over one store with one bi-encoder. Safe to call from any thread."""
+    """The two searches over one store. Safe to call from any thread."""
 
     def __init__(
-        self, rows: Rows, index: Index, embedder: Embedder, reading: ReadingModels | None = None
+        self, rows: Rows, index: Index, embedder: Embedder | Embedders, reading: ReadingModels | None = None
     ) -> None:
         self._rows = rows
         self._index = index
-        self._embedder = embedder
+        self._embedders = embedder if isinstance(embedder, Embedders) else Embedders(embedder)
         self._reading = reading or ReadingModels()
 
     def asymmetric(
@@ -104,11 +105,12 @@ class Search:
         stage = None if refusal else stage
         if mode == "lexical":
             collection = self._rows.collection(collection_name)
+            embedder = self._embedders.made(collection.fingerprint) or self._embedders.first
             encoded = query_of_words(query)
         else:
-            collection = self._collection(collection_name)
+            collection, embedder = self._collection(collection_name)
             with naming("query"):
-                encoded = encoded_query(self._embedder.encode_queries([query], truncate=truncate))
+                encoded = encoded_query(embedder.encode_queries([query], truncate=truncate))
             timer.lap("encode")
         fusion = fusion or collection.search.fusion
         retriever = Retriever(self._index, collection, query, encoded.vector, mode=mode, fusion=fusion)
@@ -142,7 +144,7 @@ class Search:
         if answers:
             hits = self._with_answers(collection, query, hits, stage)
             timer.lap("read")
-        result = self._result(encoded, dataclasses.replace(ranking, hits=hits), timer)
+        result = self._result(encoded, embedder, dataclasses.replace(ranking, hits=hits), timer)
         return dataclasses.replace(result, reranking=reranking)
 
     def symmetric(
@@ -167,12 +169,12 @@ class Search:
         """
         if (text is None) == (document_id is None):
             raise ValueError("give either text or document_id")
-        collection = self._collection(collection_name)
+        collection, embedder = self._collection(collection_name)
         timer = Timer()
         excluded: int | None = None
         if text is not None:
             with naming("text"):
-                whole = encode_whole(text, self._embedder)
+                whole = encode_whole(text, embedder)
             encoded = Query(whole.vector, whole.n_tokens, n_windows=whole.n_windows)
         else:
             assert document_id is not None
@@ -188,7 +190,9 @@ class Search:
             timer.lap("fetch")
             return ranking
 
-        return self._result(encoded, _settled(self._among(collection, condition, rank, timer)), timer)
+        return self._result(
+            encoded, embedder, _settled(self._among(collection, condition, rank, timer)), timer
+        )
 
     def _second_stage(self, query: str, rerank: Rerank | None, *, answers: bool) -> SecondStage | None:
         if answers:
@@ -208,17 +212,18 @@ class Search:
             hits = stage.with_answers(hits)
         return tuple(with_page_of_answer(hit, self._rows, collection) for hit in hits)
 
-    def _collection(self, name: str) -> Collection:
-        """Raises FingerprintMismatch where its vectors were made by another model than the one that runs."""
+    def _collection(self, name: str) -> tuple[Collection, Embedder]:
+        """With the encoder that made its vectors. Raises FingerprintMismatch where that does not run."""
         collection = self._rows.collection(name)
-        running = self._embedder.description
-        if collection.fingerprint != running.fingerprint:
+        embedder = self._embedders.made(collection.fingerprint)
+        if embedder is None:
+            running = self._embedders.first.description
             raise FingerprintMismatch(
                 f"the collection {name!r} was made by {collection.model} ({collection.fingerprint[:12]}), "
                 f"this service runs {running.name} ({running.fingerprint[:12]}); set BIFOCAL_EMBEDDER to the "
                 "collection's model, or re-index it with this one: `bifocal reindex`, or POST .../reindex"
             )
-        return collection
+        return collection, embedder
 
     def _stored_query(self, collection: Collection, document_id: str) -> tuple[int, Query]:
         """Key and vector of a document. It may be replaced between the two reads, so look again."""
@@ -314,13 +319,13 @@ class Search:
             is_stale=len(hits) < len(keys),
         )
 
-    def _result(self, query: Query, ranking: _Ranking, timer: Timer) -> SearchResult:
+    def _result(self, query: Query, embedder: Embedder, ranking: _Ranking, timer: Timer) -> SearchResult:
         return SearchResult(
             hits=ranking.hits,
             total=ranking.total,
             is_exact=ranking.is_exact,
             n_query_tokens=query.n_tokens,
-            max_query_tokens=self._embedder.description.max_tokens,
+            max_query_tokens=embedder.description.max_tokens,
             query_truncated=query.truncated,
             n_query_windows=query.n_windows,
             generation=ranking.generation,

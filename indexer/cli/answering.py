@@ -9,7 +9,7 @@ from app.services.answering import Answering
 from app.services.answers import AnswerResult, FoundAnswer
 from app.services.search import Search
 from app.settings import Settings
-from indexer.cli.composition import open_embedder, open_reading, open_store
+from indexer.cli.composition import open_embedders, open_reading, open_store
 from indexer.cli.printing import output, print_json
 from indexer.cli.searching import LIKELY, SPACES, parsed_filter
 
@@ -37,7 +37,7 @@ def answer(
         open_reading(settings) as reading,
     ):
         answering = Answering(reading)
-        with open_embedder(settings) as embedder:
+        with open_embedders(settings) as embedder:
             result = answering.from_collection(
                 collection_name,
                 question,

@@ -12,6 +12,7 @@ from typing import Any
 
 from app.domain import COLLECTION_NAME, Collection, CollectionSettings, SplitterSettings
 from app.engine.embedder import Embedder
+from app.engine.embedders import Embedders, load_embedders, settings_of_second
 from app.engine.models import BiEncoderFiles, find_bi_encoder, load_embedder, load_tokenizer
 from app.engine.reading_models import ReadingModels, load_reading_models
 from app.errors import CollectionNotFound, InvalidInput
@@ -73,35 +74,53 @@ def open_reading(settings: Settings) -> Iterator[ReadingModels]:
 
 
 @contextmanager
+def open_embedders(settings: Settings) -> Iterator[Embedders]:
+    """With the second one, where there is one."""
+    embedders = load_embedders(settings, load_embedder)
+    try:
+        yield embedders
+    finally:
+        embedders.close()
+
+
+@contextmanager
 def open_worker(store: Store, settings: Settings) -> Iterator[Worker]:
-    files = encoder_files(settings)
     with (
-        open_embedder(settings) as embedder,
+        open_embedders(settings) as embedders,
         ReaderProcess(timeout_s=settings.file_timeout_s, memory_bytes=settings.file_memory_bytes) as process,
     ):
-        encoder = DocumentEncoder(embedder, load_tokenizer(files), document_prompt=files.document_prompt)
+        encoder, second = _document_encoder(embedders.first, settings), None
+        if embedders.second is not None:
+            second = _document_encoder(embedders.second, settings_of_second(settings))
         reader = InputReader(
             settings, lambda file: process.read(file.name or "", file.body, media_type=file.media_type)
         )
-        ingestion = Ingestion(store.rows, store.index, encoder, reader)
+        ingestion = Ingestion(store.rows, store.index, encoder, reader, second=second)
         yield Worker(
             store.rows,
             store.index,
             ingestion,
             settings=settings,
-            evaluate=partial(_evaluate, store, settings, embedder),
-            rebuild=Rebuild(store.rows, store.index, encoder, pause=ingestion.paused),
+            evaluate=partial(_evaluate, store, settings, embedders),
+            rebuild=Rebuild(store.rows, store.index, encoder, pause=ingestion.paused, second=second),
         )
 
 
-def _evaluate(store: Store, settings: Settings, embedder: Embedder, claimed: ClaimedJob, **how: Any) -> None:
+def _document_encoder(embedder: Embedder, settings: Settings) -> DocumentEncoder:
+    files = encoder_files(settings)
+    return DocumentEncoder(embedder, load_tokenizer(files), document_prompt=files.document_prompt)
+
+
+def _evaluate(
+    store: Store, settings: Settings, embedders: Embedders, claimed: ClaimedJob, **how: Any
+) -> None:
     from indexer.evaluation.jobs import process  # noqa: PLC0415  takes 60 MB, and most workers never need it
 
     process(
         claimed,
         rows=store.rows,
         index=store.index,
-        embedder=embedder,
+        embedder=embedders.made(claimed.collection.fingerprint) or embedders.first,
         load_reading=lambda: load_reading_models(settings),
         **how,
     )

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from app.settings import Settings
-from indexer.cli.composition import open_embedder, open_reading
+from indexer.cli.composition import open_embedders, open_reading
 from indexer.cli.printing import output, print_fields, print_json
 from indexer.preparation import is_prepared
 from indexer.preparation import prepare as prepare_all
@@ -30,9 +30,9 @@ def prepare_if_needed(settings: Settings) -> None:
 
 
 def list_models(settings: Settings, *, as_json: bool) -> None:
-    with open_embedder(settings) as embedder, open_reading(settings) as reading:
+    with open_embedders(settings) as embedders, open_reading(settings) as reading:
         models: list[dict[str, object]] = [
-            {"role": "bi-encoder", **dataclasses.asdict(embedder.description)},
+            *({"role": "bi-encoder", **dataclasses.asdict(each.description)} for each in embedders.all),
             *({"role": role, **dataclasses.asdict(head.description)} for role, head in reading.by_role),
         ]
     if as_json:

@@ -10,7 +10,7 @@ from indexer.cli.failures import reported
 # Imports inside the functions: see commands.py.
 
 
-def reindex(
+def reindex(  # noqa: PLR0917  typer makes options of them, callable by name alone
     collection: Annotated[str, typer.Argument(help="Name of the collection.")],
     max_tokens: Annotated[
         int | None, typer.Option(min=32, max=8192, help="Tokens of a passage, title included.")
@@ -22,11 +22,15 @@ def reindex(
         int | None,
         typer.Option(min=-1, help="Vectors above which the index is approximate; -1: BIFOCAL_EXACT_LIMIT."),
     ] = None,
+    model: Annotated[
+        str | None,
+        typer.Option(help="Bi-encoder that runs: BIFOCAL_EMBEDDER or the second. [the first]"),
+    ] = None,
     standby: Annotated[
         str | None, typer.Option(help="Name of the new form, later of the former. [COLLECTION-standby]")
     ] = None,
 ) -> None:
-    """Build a collection anew beside the one in use, for the model of BIFOCAL_EMBEDDER, and switch to it.
+    """Build a collection anew beside the one in use, and switch to it.
 
     What is not given stays as it is. Searches and writes go on meanwhile.
     """
@@ -42,6 +46,7 @@ def reindex(
                 max_tokens=max_tokens,
                 overlap_tokens=overlap_tokens,
                 index=None if exact_limit is None else IndexSettings(limit),
+                model=model,
                 standby=standby,
             )
         )

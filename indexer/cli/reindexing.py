@@ -5,6 +5,7 @@ import time
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from app.domain import IndexSettings, Job, JobState
+from app.engine.embedders import named, settings_of_second
 from app.errors import JobFailed
 from app.services.reindexing import Changes, begin_reindex
 from app.settings import Settings
@@ -23,12 +24,16 @@ def reindex(
     max_tokens: int | None,
     overlap_tokens: int | None,
     index: IndexSettings | None,
+    model: str | None,
     standby: str | None,
 ) -> int:
     """Gives the exit code."""
     if standby is not None:
         require_name(standby, of="a standby")
     files = encoder_files(settings)
+    if model is not None:
+        second = [encoder_files(settings_of_second(settings))] if settings.second_embedder else []
+        files = named(model, {each.name: each for each in (files, *second)})
     with open_store(settings) as store:
         job = begin_reindex(
             store.rows,

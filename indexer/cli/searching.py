@@ -14,7 +14,7 @@ from app.errors import BadFilter
 from app.filters import Filter, parse_filter
 from app.services.search import Search
 from app.settings import Settings
-from indexer.cli.composition import open_embedder, open_reading, open_store
+from indexer.cli.composition import open_embedders, open_reading, open_store
 from indexer.cli.printing import output, print_json
 
 PASSAGES_PER_HIT = 2
@@ -46,7 +46,7 @@ def search(
     condition = parsed_filter(filter_json)
     with ExitStack() as stack:
         store = stack.enter_context(open_store(settings))
-        embedder = stack.enter_context(open_embedder(settings))
+        embedder = stack.enter_context(open_embedders(settings))
         is_first_stage = is_symmetric or is_reranked is False
         reading = ReadingModels() if is_first_stage else stack.enter_context(open_reading(settings))
         lenses = Search(store.rows, store.index, embedder, reading)

@@ -4,7 +4,6 @@ import json
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +11,13 @@ from starlette.testclient import TestClient
 
 from app.api.traces import Traces
 from app.engine.embedder import Embedder
+from app.engine.embedders import Embedders
 from app.engine.reading_models import ReadingModels
 from app.engine.text_models import TextModels
 from app.main import create_app
 from app.settings import Settings
 from app.storage.embedded import EmbeddedIndex
+from app.storage.rows import ClaimedJob
 from app.storage.sqlite import SqliteRows
 from indexer.encoding import DocumentEncoder
 from indexer.evaluation.jobs import process
@@ -38,6 +39,14 @@ DOCUMENTS: list[dict[str, Any]] = [
 ]
 
 
+SECOND = "word-hash-too"
+"""Name of a second bi-encoder: `settings_in(folder, second_embedder=SECOND)`."""
+
+
+def second_embedder() -> WordHashEmbedder:
+    return WordHashEmbedder(fingerprint="word-hash-2", name=SECOND)
+
+
 @contextmanager
 def client_of(
     settings: Settings,
@@ -51,7 +60,7 @@ def client_of(
     """A client of the running application; unexpected failures are answered, not raised."""
     app = create_app(
         settings,
-        load=lambda _: embedder or WordHashEmbedder(),
+        load=lambda of: second_embedder() if of.embedder == SECOND else embedder or WordHashEmbedder(),
         load_reading=lambda _: reading or ReadingModels(),
         load_texts=lambda _: texts or TextModels(),
         traces=traces,
@@ -66,10 +75,16 @@ def worker_of(settings: Settings) -> Iterator[None]:
     """A worker that runs until the block is left."""
     rows = SqliteRows(settings.home / "bifocal.db")
     index = EmbeddedIndex(rows, settings.home / "indexes", settings)
-    encoder = DocumentEncoder(WordHashEmbedder(), packaged_tokenizer())
-    ingestion = Ingestion(rows, index, encoder, InputReader(settings, read_plain_text))
-    evaluate = partial(process, rows=rows, index=index, embedder=WordHashEmbedder())
-    rebuild = Rebuild(rows, index, encoder, pause=ingestion.paused)
+    embedders = Embedders(WordHashEmbedder(), second_embedder() if settings.second_embedder else None)
+    encoder, *others = (DocumentEncoder(each, packaged_tokenizer()) for each in embedders.all)
+    second = others[0] if others else None
+    ingestion = Ingestion(rows, index, encoder, InputReader(settings, read_plain_text), second=second)
+    rebuild = Rebuild(rows, index, encoder, pause=ingestion.paused, second=second)
+
+    def evaluate(claimed: ClaimedJob, **how: Any) -> None:
+        embedder = embedders.made(claimed.collection.fingerprint) or embedders.first
+        process(claimed, rows=rows, index=index, embedder=embedder, **how)
+
     worker = Worker(rows, index, ingestion, settings=settings, evaluate=evaluate, rebuild=rebuild)
     stop = threading.Event()
     thread = threading.Thread(target=worker.run, args=(stop,))

@@ -153,7 +153,9 @@ def test_what_is_not_said_stays_as_it_is(client: TestClient) -> None:
         ({"index_settings": {"exact_limit": -1}}, ["body", "index_settings", "exact_limit"]),
         ({"standby": "Not Allowed"}, ["body", "standby"]),
         ({"standby": ""}, ["body", "standby"]),
-        ({"model": "x"}, ["body", "model"]),
+        ({"model": 7}, ["body", "model"]),
+        ({"model": "x" * 501}, ["body", "model"]),
+        ({"encoder": "x"}, ["body", "encoder"]),
     ],
 )
 def test_what_is_not_allowed_is_refused(

@@ -80,6 +80,7 @@ def test_the_standby_is_listed_and_can_be_deleted() -> None:
         (["reindex", "default", "--standby", "No Name"], "a standby cannot be called 'No Name'"),
         (["reindex", "default", "--standby", "default"], "'default' is a collection already"),
         (["reindex", "default", "--max-tokens", "40"], "at most half of max_tokens is allowed, that is 20"),
+        (["reindex", "default", "--model", "elsewhere"], "set BIFOCAL_SECOND_EMBEDDER to it"),
         (["rollback", "default"], "'default' has no standby"),
     ],
 )

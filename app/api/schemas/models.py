@@ -6,6 +6,7 @@ from pydantic import Field
 
 from app.api.schemas import ResponseBody
 from app.engine.description import HeadDescription
+from app.engine.embedder import EmbedderDescription
 
 
 class ModelResponse(ResponseBody):
@@ -29,6 +30,22 @@ class ModelResponse(ResponseBody):
     )
     labels: list[str] = Field(description="Of a classifier or tagger, in the order of its outputs.")
     parts: Mapping[str, str | int] = Field(description="What the fingerprint is made of; of the embedder.")
+
+    @classmethod
+    def of_embedder(cls, role: str, model: EmbedderDescription) -> "ModelResponse":
+        return ModelResponse(
+            role=role,
+            name=model.name,
+            architecture=None,
+            fingerprint=model.fingerprint,
+            runtime=model.runtime,
+            loaded=True,
+            dimensions=model.dimensions,
+            max_tokens=model.max_tokens,
+            max_question_tokens=None,
+            labels=[],
+            parts=model.parts,
+        )
 
     @classmethod
     def of_head(cls, role: str, model: HeadDescription, *, is_loaded: bool) -> "ModelResponse":

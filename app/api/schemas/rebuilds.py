@@ -27,6 +27,12 @@ class ReindexRequest(RequestBody):
         default_factory=SplitterChange, description="How documents become passages."
     )
     index_settings: IndexRequest | None = Field(None, description="Null leaves them as they are.")
+    model: str | None = Field(
+        None,
+        max_length=500,
+        description="Name of a bi-encoder that runs, as GET /v1/models shows it; by default that of "
+        "BIFOCAL_EMBEDDER.",
+    )
     standby: str | None = Field(
         None,
         pattern=COLLECTION_NAME,

@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 
 from app.domain.health import Fault
-from app.errors import BifocalError, Overloaded
+from app.engine.models import find_bi_encoder
+from app.errors import BifocalError, ModelUnavailable, Overloaded
 from app.services.doctor.patient import Patient
 
 
@@ -23,8 +24,15 @@ def encoder(patient: Patient) -> Iterator[Fault]:
     if patient.embedder is None:
         return
     runs = patient.embedder.description
+    second = patient.settings.second_embedder
+    fitting = {runs.fingerprint}
+    if second:
+        try:
+            fitting.add(find_bi_encoder(second, offline=patient.settings.offline).fingerprint)
+        except ModelUnavailable as error:
+            yield Fault(str(error), second)
     for collection in patient.collections:
-        if collection.fingerprint != runs.fingerprint:
+        if collection.fingerprint not in fitting:
             yield Fault(
                 f"it was made by {collection.model} ({collection.fingerprint}), the encoder that runs is "
                 f"{runs.name} ({runs.fingerprint}); searches of it by meaning are refused: run the other "
