@@ -62,6 +62,7 @@ class Mender:
         return {
             Remedy.DOCUMENTS: self._rewrite,
             Remedy.ORPHANS: lambda _: self._rows.delete_orphans(),
+            Remedy.METADATA: lambda fault: self._rows.index_metadata(fault.collection_key),
             Remedy.COUNTS: lambda _: self._rows.recount(),
             Remedy.JOB: lambda _: self._rows.release_silent_jobs(),
             Remedy.BASE: lambda fault: self._index.rebuild_base(self._collection(fault), fault.view),

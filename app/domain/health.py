@@ -15,6 +15,7 @@ class Remedy(StrEnum):
     BASE = "build the base file anew from the rows"
     WORDS = "build the word index anew from the rows"
     DOCUMENTS = "split and encode these documents anew from their stored texts"
+    METADATA = "index the metadata of all documents anew"
     ORPHANS = "delete passages and vectors that belong to no document"
     FOLDER = "delete the folder"
     JOB = "give the job back to the queue"

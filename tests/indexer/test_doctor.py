@@ -157,6 +157,20 @@ DERIVED: dict[str, tuple[Callable[[Ailing], None], set[str]]] = {
         lose_a_document,
         {"counters", "base-counts", "words"},
     ),
+    "metadata not indexed": (
+        lambda s: s.execute(f"DELETE FROM metadata_values WHERE document_key = {FIRST}"),
+        {"metadata"},
+    ),
+    "metadata indexed otherwise": (
+        lambda s: s.execute(f"UPDATE metadata_values SET value = 7.5 WHERE document_key = {FIRST}"),
+        {"metadata"},
+    ),
+    "metadata indexed of no document": (
+        lambda s: s.execute(
+            "INSERT INTO metadata_values SELECT field_key, kind, value, 999999 FROM metadata_values LIMIT 1"
+        ),
+        {"metadata", "references"},
+    ),
     "folder of no collection": (leave_unknown, {"folders"}),
     "base left unfinished": (leave_unfinished, {"folders"}),
 }
@@ -202,7 +216,7 @@ def test_a_healthy_store_has_no_faults(store: Ailing) -> None:
         checks = store.examined()
     assert {name: check.faults for name, check in checks.items() if check.faults} == {}
     assert all(check.is_complete for check in checks.values())
-    assert len(checks) == 19
+    assert len(checks) == 20
 
 
 @pytest.mark.parametrize("damage", DERIVED)

@@ -54,6 +54,7 @@ def _of_open_store(run: "_Run", patient: Patient) -> Sequence[Checked]:
         run.check("jobs", "leases of running jobs", look.leases),
         run.check("counters", "what collections say that they have", look.counters),
         run.check("completeness", "passages and vectors of every document", look.completeness),
+        run.check("metadata", "their index, by which filters find documents", look.metadata),
         run.check("folders", "what lies among the index files", lambda: indexes.folders(patient)),
         run.check("base-files", "checksums of base files", lambda: indexes.bases(patient)),
         run.check("base-counts", "keys of base files and of the rows", lambda: indexes.base_counts(patient)),

@@ -16,6 +16,7 @@ from app.errors import StorageDamaged
 from app.storage.sqlite.connection import BUSY_TIMEOUT_S
 from app.storage.sqlite.counting import INCOMPLETE, MISCOUNTED, SPENT_KEYS
 from app.storage.sqlite.failures import translated
+from app.storage.sqlite.metadata import is_indexed
 from app.storage.sqlite.migrations import APPLICATION_ID, MIGRATIONS, newest_schema
 from app.storage.sqlite.times import now_us
 
@@ -180,6 +181,20 @@ class Examination:
                         Remedy.DOCUMENTS,
                         collection_key=collection_key,
                         keys=tuple(keys),
+                    )
+
+    def metadata(self) -> Iterator[Fault]:
+        """The index by which filters find documents, beside what their metadata say."""
+        with self.snapshot() as connection:
+            for key, name in connection.execute(
+                "SELECT key, name FROM collections WHERE dropped_at IS NULL"
+            ).fetchall():
+                if not is_indexed(connection, key):
+                    yield Fault(
+                        "the index of metadata is not what the documents' metadata say",
+                        f"collection {name}",
+                        Remedy.METADATA,
+                        collection_key=key,
                     )
 
     def leases(self) -> Iterator[Fault]:

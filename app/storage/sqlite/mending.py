@@ -4,6 +4,7 @@ import sqlite3
 
 from app.storage.sqlite.connection import Database
 from app.storage.sqlite.counting import RECOUNT
+from app.storage.sqlite.metadata import fill_index
 from app.storage.sqlite.times import now_us
 
 ORPHANS = (
@@ -35,6 +36,20 @@ class MendingRows:
         """Passages, vectors and indexed metadata of no document."""
         with self._database.write() as connection:
             _execute(connection, ORPHANS)
+
+    def index_metadata(self, collection_key: int) -> None:
+        """Anew; who has kept what a filter found looks again."""
+        with self._database.write() as connection:
+            connection.execute(
+                "DELETE FROM metadata_values WHERE field_key IN "
+                "(SELECT key FROM metadata_fields WHERE collection_key = ?)",
+                (collection_key,),
+            )
+            fill_index(connection, [collection_key])
+            connection.execute(
+                "UPDATE collections SET metadata_version = metadata_version + 1 WHERE key = ?",
+                (collection_key,),
+            )
 
     def recount(self) -> None:
         """What collections say that they have, and which keys were used last."""
