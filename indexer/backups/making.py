@@ -2,7 +2,6 @@
 
 import datetime as dt
 import errno
-import os
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -11,6 +10,7 @@ from pathlib import Path
 
 from app import __version__
 from app.errors import Conflict, StorageDamaged, StorageError, StorageFull, StorageReadOnly
+from app.storage.embedded.building import sync
 from app.storage.sqlite.copying import copy_rows, count_rows
 from app.storage.sqlite.examination import Examination
 from indexer.backups.archive import Contents, Progress, digest_of, read_archive, write_archive
@@ -38,10 +38,11 @@ def make_backup(rows: Path, target: Path, progress: Progress) -> Contents:
         contents = _verified(copy)
         archive = folder / "archive"
         write_archive(archive, copy, contents, progress)
-        _sync(archive)
+        sync(archive)
         read_archive(archive, contents.schema, None, lambda _, share: progress("verify", share))
+        archive.chmod(0o600)  # it has all documents
         archive.rename(target)
-        _sync(target.parent)
+        sync(target.parent)
     return contents
 
 
@@ -82,14 +83,6 @@ def _require_space(folder: Path, rows: Path) -> None:
 def _unfinished(parent: Path) -> Iterator[Path]:
     with tempfile.TemporaryDirectory(dir=parent, prefix=UNFINISHED, ignore_cleanup_errors=True) as folder:
         yield Path(folder)
-
-
-def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 @contextmanager

@@ -2,7 +2,6 @@
 
 import contextlib
 import datetime as dt
-import os
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -13,6 +12,7 @@ from pathlib import Path
 from app.errors import BadFile, Conflict, StorageDamaged, StorageError, StorageFull
 from app.settings import Settings
 from app.storage.embedded import EmbeddedIndex
+from app.storage.embedded.building import sync
 from app.storage.sqlite import SqliteRows
 from app.storage.sqlite.copying import count_rows, is_used
 from app.storage.sqlite.migrations import MIGRATIONS
@@ -53,6 +53,7 @@ def restore_backup(archive: Path, settings: Settings, *, replace: bool, progress
 
 def _unpacked(archive: Path, rows: Path, progress: Progress) -> Contents:
     contents = read_archive(archive, len(MIGRATIONS), rows, progress)
+    sync(rows)
     try:
         require_sound(rows)
         counted = dict(count_rows(rows))
@@ -115,7 +116,7 @@ def _put_in_place(folder: Path, home: Path) -> Path | None:
         for source, target in reversed(done):
             target.rename(source)
         raise StorageError(f"the store in {home} was left as it was: {error}") from error
-    _sync(home)
+    sync(home)
     return kept if before else None
 
 
@@ -144,11 +145,3 @@ def _unfinished(home: Path) -> Iterator[Path]:
     """Inside the home, which may be a file system of its own."""
     with tempfile.TemporaryDirectory(dir=home, prefix=UNFINISHED, ignore_cleanup_errors=True) as folder:
         yield Path(folder)
-
-
-def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -139,6 +139,10 @@ def test_an_empty_store_goes_through(tmp_path: Path) -> None:
 # Making one ---------------------------------------------------------------------------------------
 
 
+def test_only_its_owner_may_read_a_backup(file: Path) -> None:
+    assert file.stat().st_mode & 0o777 == 0o600
+
+
 def test_a_file_that_exists_is_not_replaced(store: Ailing, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("mine")
     with pytest.raises(Conflict, match="never replaces"):
