@@ -2,8 +2,9 @@
 
 Documents are copied in passes. A pass looks which documents of the standby differ from the collection's, so
 it does not matter where an earlier one ended, or what was written in between. Passes get shorter, as only
-what was written during the one before is left; the last one holds up writes. If the collection is then as it
-was when that pass began, both change their names in one transaction. Searches notice nothing of it.
+what was written during the one before is left. If the collection is after a pass as it was before it, both
+change their names in one transaction; where writes never pause, the last pass holds them up. Searches notice
+nothing of it.
 """
 
 import logging
@@ -14,7 +15,7 @@ from dataclasses import dataclass
 from app.domain import SPLITTER_VERSION, Collection, JobState, StoredDocument
 from app.errors import DocumentNotFound, FingerprintMismatch, InvalidInput
 from app.storage.index import Index
-from app.storage.rebuild_rows import ChangeMark, Copy, Differing
+from app.storage.rebuild_rows import Copy, Differing
 from app.storage.rows import ClaimedJob, Rows
 from indexer.encoding import DocumentEncoder, Stopped, encoder_of
 from indexer.planning import CHUNK_CHARS
@@ -23,10 +24,12 @@ logger = logging.getLogger(__name__)
 
 MAX_ATTEMPTS = 3
 """Claims without anything written after which it is given up: workers died while they were at it."""
-FEW = 200
-"""Documents that the last pass may have to copy while writes wait: seconds."""
+LITTLE_CHARS = 5 * CHUNK_CHARS
+"""Of text that the last pass may have to encode while writes wait: some ten seconds."""
+CHARS_PER_CHANGE = 1_000
+"""What a change costs at least, though nothing has to be encoded for it."""
 MAX_PASSES = 5
-"""After which writes wait, however many documents are left."""
+"""After which writes wait, however much is left."""
 DOCUMENTS_PER_STEP = 500
 
 Pause = Callable[[], AbstractContextManager[object]]
@@ -39,6 +42,7 @@ class Rebuild:
         encoder: of the model that the worker runs.
         second: of the second one, if it runs two.
         pause: holds up all other writes while its context is open.
+        little_chars: of text; how much may be left to encode when it does.
     """
 
     def __init__(
@@ -49,12 +53,14 @@ class Rebuild:
         *,
         pause: Pause,
         second: DocumentEncoder | None = None,
+        little_chars: int = LITTLE_CHARS,
     ) -> None:
         self._rows = rows
         self._index = index
         self._encoder = encoder
         self._second = second
         self._pause = pause
+        self._little_chars = little_chars
 
     def __call__(self, claimed: ClaimedJob, *, worker: str, should_stop: Callable[[], bool]) -> None:
         """Fill the standby, switch, and call the job succeeded.
@@ -73,11 +79,11 @@ class Rebuild:
         standby = self._rows.standby(claimed.collection.key)
         encoder = self._encoder_of(standby)
         run = _Run(self._rows, self._index, encoder, claimed, standby, worker, should_stop)
-        n_passes, n_copied = 0, FEW + 1
-        while n_copied > FEW and n_passes < MAX_PASSES:
-            n_copied = run.copy_what_differs()
-            n_passes += 1
-            logger.info("copied job=%s pass=%d n_documents=%d", claimed.job.id, n_passes, n_copied)
+        for n_passes in range(1, MAX_PASSES + 1):
+            n_chars = run.copy_and_switch()
+            logger.info("copied job=%s pass=%d n_chars=%d", claimed.job.id, n_passes, n_chars)
+            if run.is_switched or n_chars <= self._little_chars:
+                break
         while not run.is_switched:  # more than once only if something else writes, too
             with self._pause():
                 run.copy_and_switch()
@@ -112,20 +118,24 @@ class _Run:
     should_stop: Callable[[], bool]
     is_switched: bool = False
 
-    def copy_and_switch(self) -> None:
-        mark: ChangeMark = self.rows.change_mark(self.claimed.collection.key)
-        self.copy_what_differs()
-        self.is_switched = self.rows.switch(self.claimed.job.id, self.worker, mark)
+    def copy_and_switch(self) -> int:
+        """One pass, and the switch if nothing was written meanwhile.
 
-    def copy_what_differs(self) -> int:
-        """Returns how many documents were copied or deleted."""
-        n_changed = 0
+        Returns how many characters were copied, each change counted as `CHARS_PER_CHANGE` at least.
+        """
+        mark = self.rows.change_mark(self.claimed.collection.key)
+        n_chars = self._copy_what_differs()
+        self.is_switched = self.rows.switch(self.claimed.job.id, self.worker, mark)
+        return n_chars
+
+    def _copy_what_differs(self) -> int:
+        n_chars = 0
         for changes in self._changes():
             self.rows.write_copies(self.standby.key, changes, job_id=self.claimed.job.id, worker=self.worker)
             self.index.apply(self.standby)
-            n_changed += len(changes)
+            n_chars += sum(_cost(each) for each in changes)
         self.index.apply(self.standby)  # what an earlier claim stored just before it died
-        return n_changed
+        return n_chars
 
     def _changes(self) -> Iterator[Sequence[Copy | str]]:
         source_key = self.claimed.collection.key
@@ -170,6 +180,12 @@ class _Run:
     def _stop_if_asked(self) -> None:
         if self.should_stop():
             raise Stopped
+
+
+def _cost(change: Copy | str) -> int:
+    if isinstance(change, str) or change.encoded is None:
+        return CHARS_PER_CHANGE
+    return max(CHARS_PER_CHANGE, len(change.source.document.text))
 
 
 def steps(differing: Sequence[Differing], *, size_bytes: int = CHUNK_CHARS) -> Iterator[list[Differing]]:

@@ -100,7 +100,7 @@ def get_collection(request: Request, name: CollectionName) -> Response:
     summary="Change how a collection is searched by default",
     response_description="The collection with its new settings.",
     response_model=CollectionResponse,
-    responses=responses(404, 413, 415, 507),
+    responses=responses(404, 409, 413, 415, 507),
 )
 def put_search_settings(
     request: Request,

@@ -83,7 +83,7 @@ PUT_EXAMPLES: dict[str, Any] = {
     summary="Create or replace documents",
     status_code=202,
     responses={
-        **responses(404, 413, 415, 507),
+        **responses(404, 409, 413, 415, 507),
         200: {
             "description": "Finished within `Prefer: wait`.",
             "model": FinishedJobResponse,

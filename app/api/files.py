@@ -83,7 +83,7 @@ async def _complete_form(request: Request, *, max_parts: int) -> FormData:
     summary="Read files into documents",
     status_code=202,
     responses={
-        **responses(404, 413, 415, 507),
+        **responses(404, 409, 413, 415, 507),
         200: {
             "description": "Finished within `Prefer: wait`.",
             "model": FinishedJobResponse,

@@ -1,33 +1,36 @@
 """Re-indexing: what a job of the worker does to a collection, and what happens around it."""
 
 import dataclasses
-import signal
-import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import get_args
 
+import numpy as np
 import pytest
 
-from app.domain import Collection, CollectionSettings, Job, JobKind, JobState, Mode, SplitterSettings
+from app.domain import (
+    Collection,
+    CollectionSettings,
+    Job,
+    JobInput,
+    JobKind,
+    JobState,
+    Outcome,
+    OutcomeStatus,
+    SplitterSettings,
+)
 from app.errors import Conflict, FingerprintMismatch, InvalidInput
-from app.services.search import Search
 from app.storage.rebuild_rows import ChangeMark, Differing
-from app.storage.rows import ClaimedJob
+from app.storage.rows import ClaimedJob, Vectors
 from app.storage.sqlite import SqliteRows
 from indexer.encoding import DocumentEncoder, Stopped
-from indexer.rebuilding import FEW, MAX_ATTEMPTS, Rebuild, steps
-from indexer.worker import Worker
+from indexer.rebuilding import MAX_ATTEMPTS, Rebuild, steps
 from tests.indexer.stand_ins import Bench, packaged_tokenizer, wait_until, working
-from tests.indexer.test_worker_crash import worker_process
-from tests.services.library import NAME, Library
-from tests.storage.consistency import assert_sound
-from tests.substitutes import WordHashEmbedder
+from tests.storage.building import encoded
+from tests.substitutes import DIMENSIONS, WordHashEmbedder
 
 SHORT = CollectionSettings(SplitterSettings(max_tokens=32, overlap_tokens=0))
 STANDBY = "papers-standby"
-MODES: Sequence[Mode] = get_args(Mode)
 TEXT = " ".join(f"Sentence number {i} speaks of castles and rivers." for i in range(20))
 
 
@@ -258,157 +261,93 @@ def test_writes_wait_while_the_last_pass_runs(bench: Bench) -> None:
     assert bench.stored("a").text == "Patience."
 
 
-# The worker --------------------------------------------------------------------------------------
+class Busy(SqliteRows):
+    """Rows in which a document comes in during every pass for which writes do not wait."""
+
+    is_paused = False
+    n_marks = 0
+
+    def change_mark(self, collection_key: int) -> ChangeMark:
+        mark = super().change_mark(collection_key)
+        self.n_marks += 1
+        if not self.is_paused:
+            self.submit_job(collection_key, JobKind.DOCUMENTS, [JobInput(0, b'{"id": "new", "text": "x"}')])
+            claimed = self.claim_job("v", lease_s=60, kinds=[JobKind.DOCUMENTS])
+            assert claimed is not None
+            text = f"Pass {self.n_marks}."
+            new = encoded("new", text, n_passages=1)
+            done = Outcome(0, "new", OutcomeStatus.CREATED)
+            write = dataclasses.replace(new, passage_vectors=wide(), document_vector=wide()[0])
+            self.write_documents(collection_key, [write], job_id=claimed.job.id, worker="v", outcomes=[done])
+            self.finish_job(claimed.job.id, "v", JobState.SUCCEEDED)
+        return mark
+
+    @contextmanager
+    def pause(self) -> Iterator[None]:
+        self.is_paused = True
+        yield
+        self.is_paused = False
 
 
-def test_a_worker_without_it_leaves_the_job_to_others(bench: Bench) -> None:
-    job = begin(bench.rows)
-    worker = Worker(bench.rows, bench.index, bench.ingestion, settings=bench.settings)
-    with working(bench, worker):
-        write = bench.submit_documents({"id": "a", "text": "A castle."})
-        wait_until(lambda: bench.rows.job(write.id).state.is_final)
-    assert bench.rows.job(job.id).state is JobState.QUEUED
+def wide() -> Vectors:
+    """A vector of as many dimensions as the encoder's."""
+    vector = np.zeros((1, DIMENSIONS), np.float16)
+    vector[0, 0] = 1
+    return vector
 
 
-def test_a_failed_job_says_why_and_drops_the_standby(bench: Bench) -> None:
-    job = begin(bench.rows, fingerprint="another model")
-    with working(bench):
-        wait_until(lambda: bench.rows.job(job.id).state.is_final)
-    done = bench.rows.job(job.id)
-    assert done.state is JobState.FAILED
-    assert "another mode" in (done.error or "")
-    assert bench.rows.collections() == [bench.collection]
+@pytest.mark.parametrize(("n_documents", "n_passes"), [(3, 2), (7, 3)])
+def test_writes_wait_only_for_a_pass_that_has_little_to_do(
+    tmp_path: Path, n_documents: int, n_passes: int
+) -> None:
+    """7 documents of 1,000 characters are more than may be encoded while writes wait here, 3 are not."""
+    bench = Bench(tmp_path)
+    fill(bench, n_documents)
+    rows = Busy(tmp_path / "bifocal.db")
+    begin(rows)
+    Rebuild(rows, bench.index, bench.encoder, pause=rows.pause, little_chars=5_000)(
+        claim(rows), worker="w", should_stop=lambda: False
+    )
+    live = rows.collection("papers")
+    assert rows.n_marks == n_passes
+    assert rows.document(live.key, "new").document.text == f"Pass {n_passes - 1}."
+    assert rows.collection_stats(live.key).n_documents == n_documents + 1
+    rows.close()
+    bench.close()
 
 
-def await_success(bench: Bench, job: Job) -> None:
-    wait_until(lambda: bench.rows.job(job.id).state.is_final)
-    assert bench.rows.job(job.id).state is JobState.SUCCEEDED
-
-
-@contextmanager
-def writing(bench: Bench) -> Iterator[list[str]]:
-    """A client that writes documents all the time, and deletes every third; gives the ids of the others."""
-    kept: list[str] = []
-    end = threading.Event()
-
-    def write() -> None:
-        i = 0
-        while not end.is_set():
-            new = f"w{i}"
-            jobs = [bench.submit_documents({"id": new, "text": f"{new} of {TEXT}"})]
-            kept.append(new)
-            if i % 3 == 2:
-                gone = kept.pop(0)
-                jobs.append(bench.submit_deletes(gone))
-            for job in jobs:
-                await_success(bench, job)
-            i += 1
-
-    thread = threading.Thread(target=write)
-    thread.start()
-    try:
-        yield kept
-    finally:
-        end.set()
-        thread.join()
-
-
-def test_nothing_that_is_written_all_the_time_is_lost_by_going_there_and_back(bench: Bench) -> None:
-    fill(bench, n_documents=20)
-
-    def go_on(submit: Callable[[SqliteRows], Job]) -> None:
-        n_kept = len(kept)
-        wait_until(lambda: len(kept) > n_kept)
-        await_success(bench, submit(bench.rows))
-
-    with working(bench), writing(bench) as kept:
-        go_on(begin)
-        go_on(lambda rows: rows.begin_rollback("papers"))
-        go_on(lambda rows: rows.begin_rollback("papers"))
-    live = bench.rows.collection("papers")
-    stored = [each.id for each in bench.rows.documents(live.key, limit=10_000)]
-    assert stored == sorted([*map(str, range(20)), *kept])
-    assert live.settings == SHORT
-    assert_sound(bench.settings.home / "bifocal.db")
-
-
-def test_a_killed_worker_s_rebuild_goes_on_where_it_was(bench: Bench) -> None:
-    n_documents = 30
-    bench.submit_documents(*({"id": str(i), "text": f"{i} {TEXT * 60}"} for i in range(n_documents)))
-    bench.process_next()
-    before = contents(bench.rows, bench.collection)
-    job = begin(bench.rows)
-    n_seen = 0
-    for _ in range(2):
-        with worker_process(bench.settings.home, delay_s=0.1) as worker:
-            wait_until(lambda: bench.rows.job(job.id).n_done > n_seen)  # noqa: B023 - called at once
-            n_seen = bench.rows.job(job.id).n_done
-            worker.send_signal(signal.SIGKILL)
-            worker.wait()
-        assert 0 < n_seen < n_documents
-        assert bench.rows.collection("papers") == bench.collection
-    with worker_process(bench.settings.home):
-        wait_until(lambda: bench.rows.job(job.id).state.is_final)
-    assert bench.rows.job(job.id).state is JobState.SUCCEEDED
-    live = bench.rows.collection("papers")
-    assert live.settings == SHORT
-    assert contents(bench.rows, live) == before
-    assert_sound(bench.settings.home / "bifocal.db")
-
-
-def test_many_documents_take_more_than_one_pass_and_few_one(bench: Bench) -> None:
-    """Passes before the last are for what cannot be copied while writes wait."""
-    bench.submit_documents(*({"id": str(i), "text": f"Number {i}."} for i in range(FEW + 1)))
-    bench.process_next()
+def test_where_nothing_is_written_no_write_has_to_wait(bench: Bench) -> None:
+    fill(bench)
     begin(bench.rows)
+
+    def pause() -> AbstractContextManager[object]:
+        pytest.fail("nothing was written, so nothing needs to wait")
+
+    rebuild = Rebuild(bench.rows, bench.index, bench.encoder, pause=pause)
+    rebuild(claim(bench.rows), worker="w", should_stop=lambda: False)
+    assert bench.rows.collection("papers").settings == SHORT
+
+
+class Dying(SqliteRows):
+    """Of a process that ends before the names change."""
+
+    def switch(self, job_id: str, worker: str, mark: ChangeMark) -> bool:
+        raise KeyboardInterrupt
+
+
+def test_a_worker_that_died_before_the_switch_leaves_nothing_to_encode_again(tmp_path: Path) -> None:
+    bench = Bench(tmp_path)
+    fill(bench)
+    job = begin(bench.rows)
+    rows = Dying(tmp_path / "bifocal.db")
+    rebuild = Rebuild(rows, bench.index, bench.encoder, pause=bench.ingestion.paused)
+    with pytest.raises(KeyboardInterrupt):
+        rebuild(claim(rows, lease_s=0), worker="w", should_stop=lambda: False)
+    rows.close()
+    n_texts = bench.embedder.n_texts
+    assert bench.rows.job(job.id).n_done == 3
+    assert bench.rows.collection("papers") == bench.collection
     run(bench, claim(bench.rows))
-    assert bench.rows.collection_stats(bench.rows.collection("papers").key).n_documents == FEW + 1
-
-
-# Searches ----------------------------------------------------------------------------------------
-
-
-class Asker:
-    """Searches all the time, in a thread, and keeps what was not as it should be."""
-
-    def __init__(self, library: Library, *, n_documents: int) -> None:
-        self._search = Search(library.rows, library.index, library.embedder)
-        self._n_documents = n_documents
-        self.n_asked = 0
-        self.faults: list[object] = []
-
-    def __call__(self, end: threading.Event) -> None:
-        while not end.is_set():
-            try:
-                self._ask()
-            except Exception as error:  # noqa: BLE001 - whatever it is, it is the finding
-                self.faults.append(error)
-            self.n_asked += 1
-
-    def _ask(self) -> None:
-        for mode in MODES:
-            result = self._search.asymmetric(NAME, "river valley", mode=mode, top_k=5)
-            if len(result.hits) != 5 or result.total.n_documents != self._n_documents:
-                self.faults.append((mode, result))
-        if len(self._search.symmetric(NAME, document_id="d7", top_k=5).hits) != 5:
-            self.faults.append("symmetric")
-
-
-def test_searches_find_the_same_documents_before_during_and_after(library: Library) -> None:
-    """With the real indexes, while another thread asks all the time."""
-    library.put({f"d{i}": f"Document {i} speaks of the river {'and the valley ' * 40}." for i in range(60)})
-    asker, end = Asker(library, n_documents=60), threading.Event()
-    thread = threading.Thread(target=asker, args=[end])
-    encoder = DocumentEncoder(library.embedder, packaged_tokenizer())
-    rebuild = Rebuild(library.rows, library.index, encoder, pause=threading.Lock)
-    thread.start()
-    try:
-        for submit in (begin, lambda rows: rows.begin_rollback(NAME)):
-            submit(library.rows)
-            rebuild(claim(library.rows), worker="w", should_stop=lambda: False)
-            n_asked = asker.n_asked
-            wait_until(lambda n=n_asked: asker.n_asked > n + 2)  # type: ignore[misc]
-    finally:
-        end.set()
-        thread.join()
-    assert asker.faults == []
+    assert bench.rows.collection("papers").settings == SHORT
+    assert bench.embedder.n_texts == n_texts
+    bench.close()
