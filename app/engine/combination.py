@@ -6,6 +6,7 @@ from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit
 
 from app.engine.fusion import RRF_CONSTANT
 
@@ -16,7 +17,7 @@ Scores = NDArray[np.float64]
 class Combination:
     """Weights that were learned with the reranker, on training data."""
 
-    method: Literal["linear", "standard", "rrf"] = "linear"
+    method: Literal["linear", "logistic", "standard", "rrf"] = "linear"
     rerank: float = 1.0
     first_stage: float = 0.0
 
@@ -29,6 +30,7 @@ class Combination:
     def combined(self, logits: Scores, first_stage: Scores) -> Scores:
         """
         linear:   c[i] = r z[i] + f s[i]
+        logistic: c[i] = r / (1 + exp(-z[i])) + f s[i], so that no logit outweighs all else
         standard: c[i] = r (z[i] - mean z) / std z + f (s[i] - mean s) / std s, over the candidates
         rrf:      c[i] = r / (60 + rank of z[i]) + f / (60 + rank of s[i]), over the candidates
 
@@ -50,6 +52,8 @@ class Combination:
         filled = np.where(is_candidate, logits, logits[is_candidate].min())
         if self.method == "linear":
             return self.rerank * filled + self.first_stage * first_stage
+        if self.method == "logistic":
+            return self.rerank * expit(filled) + self.first_stage * first_stage
         measure = _standardised if self.method == "standard" else _reciprocal_ranks
         return self.rerank * measure(filled, is_candidate) + self.first_stage * measure(
             first_stage, is_candidate

@@ -23,7 +23,14 @@ from indexer.cli.composition import open_embedder, open_store
 from indexer.cli.corpora import progress, put_in
 from indexer.cli.printing import output
 from indexer.evaluation.dataset import Dataset, read_corpus, read_folder
-from indexer.training.joint.calibrating import ALONE, Candidates, Fitted, fit_answer, fit_combination
+from indexer.training.joint.calibrating import (
+    BY_FIRST_STAGE,
+    BY_RERANKER,
+    Candidates,
+    Fitted,
+    fit_answer,
+    fit_combination,
+)
 from indexer.training.joint.groups import NO_ANSWER, read_groups
 
 DEPTH = 100
@@ -129,11 +136,10 @@ def _of_first_stage(reranked: Sequence[Hit]) -> Candidates:
 
 
 def _print_combination(found: Fitted) -> None:
-    for name, by_weight in found.ndcg_by_weight.items():
-        chosen = by_weight[found.combination.first_stage]
+    for name, ndcg in found.ndcg.items():
         output().print(
-            f"{name}: nDCG@10 {by_weight[ALONE]:.4f} by the first stage, {by_weight[0.0]:.4f} by the "
-            f"reranker, {chosen:.4f} by both",
+            f"{name}: nDCG@10 {ndcg[BY_FIRST_STAGE]:.4f} by the first stage, {ndcg[BY_RERANKER]:.4f} by the "
+            f"reranker, {ndcg[found.combination]:.4f} by both",
             markup=False,
         )
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from app.engine.combination import Combination
 
-METHODS = ("linear", "standard", "rrf")
+METHODS = ("linear", "logistic", "standard", "rrf")
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -39,6 +39,11 @@ def test_what_was_not_reranked_comes_behind_what_was_and_changes_nothing(
 def test_saturated_probabilities_do_not_tie() -> None:
     logits = np.array([40.0, 50.0, 60.0])
     assert np.argsort(-Combination().combined(logits, np.zeros(3))).tolist() == [2, 1, 0]
+
+
+def test_logistic_scores_are_of_probabilities() -> None:
+    combined = Combination("logistic", 1.0, 2.0).combined(np.array([0.0, 1000.0]), np.array([0.5, 0.25]))
+    assert combined.tolist() == [1.5, 1.5]
 
 
 def test_standard_scores_are_those_of_the_candidates() -> None:

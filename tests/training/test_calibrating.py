@@ -14,7 +14,13 @@ from app.errors import InvalidInput
 from app.settings import Settings
 from indexer.cli import composition
 from indexer.cli.commands import app
-from indexer.training.joint.calibrating import ALONE, Candidates, fit_answer, fit_combination
+from indexer.training.joint.calibrating import (
+    BY_FIRST_STAGE,
+    BY_RERANKER,
+    Candidates,
+    fit_answer,
+    fit_combination,
+)
 from tests.engine.tiny_trained import write_tiny_joint_model
 from tests.indexer.judged import write_folder
 from tests.substitutes import WordHashEmbedder
@@ -46,9 +52,8 @@ def candidates(logits: list[float]) -> Candidates:
 def test_a_reranker_that_knows_better_is_followed() -> None:
     of_set = {str(i): candidates([0.0, 5.0, -5.0]) for i in range(4)}
     fitted = fit_combination({"s": of_set}, {"s": {str(i): {"b": 1} for i in range(4)}})
-    weight = fitted.combination.first_stage
-    assert fitted.ndcg_by_weight["s"][weight] == 1.0
-    assert fitted.ndcg_by_weight["s"][ALONE] < 1.0
+    assert fitted.ndcg["s"][fitted.combination] == 1.0
+    assert fitted.ndcg["s"][BY_FIRST_STAGE] < 1.0
     assert of_set["0"].ranked(fitted.combination)[0] == "b"
 
 
@@ -56,7 +61,15 @@ def test_a_reranker_that_errs_on_one_set_is_held_back_by_the_first_stage() -> No
     errs = {"s": {"q": candidates([0.0, 0.0, 5.0])}, "t": {"q": candidates([0.0, 1.0, -5.0])}}
     fitted = fit_combination(errs, {"s": {"q": {"a": 1}}, "t": {"q": {"b": 1}}})
     assert errs["s"]["q"].ranked(fitted.combination)[0] == "a"
-    assert fitted.ndcg_by_weight["s"][0.0] < fitted.ndcg_by_weight["s"][ALONE]
+    assert fitted.ndcg["s"][BY_RERANKER] < fitted.ndcg["s"][BY_FIRST_STAGE]
+
+
+def test_a_logit_without_measure_is_held_back_by_its_probability() -> None:
+    """No weight of the logit itself serves both queries: 40 takes all before 1 gives anything."""
+    of_set = {"far": candidates([2.0, -9.0, 40.0]), "near": candidates([-1.0, 1.0, -5.0])}
+    fitted = fit_combination({"s": of_set}, {"s": {"far": {"a": 1}, "near": {"b": 1}}})
+    assert fitted.combination.method == "logistic"
+    assert fitted.ndcg["s"][fitted.combination] == 1.0
 
 
 def test_the_first_stage_alone_is_what_gains_are_measured_against() -> None:

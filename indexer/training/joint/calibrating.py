@@ -15,9 +15,14 @@ from indexer.evaluation.metrics import NDCG, measure
 
 Floats = NDArray[np.float64]
 
-WEIGHTS = (0.0, *np.geomspace(2.0, 200.0, 25).round(1).tolist())
-"""Of the first stage's score (0..1) beside a logit with the weight 1. 0 lets the reranker decide alone."""
-ALONE = float("inf")
+BY_RERANKER = Combination("linear", rerank=1.0, first_stage=0.0)
+BY_FIRST_STAGE = Combination("linear", rerank=0.0, first_stage=1.0)
+COMBINATIONS = (
+    BY_RERANKER,
+    *(Combination("linear", 1.0, weight) for weight in np.geomspace(2.0, 200.0, 25).round(1).tolist()),
+    *(Combination("logistic", 1.0, weight) for weight in np.geomspace(0.5, 50.0, 25).round(2).tolist()),
+)
+"""The first stage's score lies in 0..1, and gets the weight beside a logit or its probability."""
 
 
 def fit_answer(margins: Floats, relevances: Floats, is_right: NDArray[np.bool_]) -> dict[str, float]:
@@ -65,40 +70,33 @@ class Candidates:
 @dataclass(frozen=True, slots=True)
 class Fitted:
     combination: Combination
-    ndcg_by_weight: Mapping[str, Mapping[float, float]]
-    """Set of queries to weight of the first stage to nDCG@10."""
+    ndcg: Mapping[str, Mapping[Combination, float]]
+    """Set of queries to combination to nDCG@10; also of `BY_FIRST_STAGE` and `BY_RERANKER`."""
 
 
 def fit_combination(candidates: Mapping[str, Mapping[str, Candidates]], qrels: Mapping[str, Qrels]) -> Fitted:
-    """The weight that gains most over the first stage on the set of queries where it gains least.
+    """The combination that gains most over the first stage on the set of queries where it gains least.
 
-    A weight that is best on average may lose on a set of another kind; one that is chosen by its worst set
-    is made for sets that nobody has seen.
+    One that is best on average may lose on a set of another kind; one that is chosen by its worst set is
+    made for sets that nobody has seen.
 
     Args:
         candidates: set of queries to query id to its candidates.
         qrels: of the same sets.
     """
     measured = {
-        name: {weight: _ndcg(of_set, qrels[name], weight) for weight in (*WEIGHTS, ALONE)}
+        name: {each: _ndcg(of_set, qrels[name], each) for each in (*COMBINATIONS, BY_FIRST_STAGE)}
         for name, of_set in candidates.items()
     }
     gains = {
-        weight: min(of_set[weight] - of_set[ALONE] for of_set in measured.values()) for weight in WEIGHTS
+        each: min(of_set[each] - of_set[BY_FIRST_STAGE] for of_set in measured.values())
+        for each in COMBINATIONS
     }
-    best = max(WEIGHTS, key=lambda weight: (gains[weight], weight))
-    return Fitted(_combination(best), measured)
+    best = max(COMBINATIONS, key=lambda each: (gains[each], each.first_stage))
+    return Fitted(best, measured)
 
 
-def _ndcg(candidates: Mapping[str, Candidates], qrels: Qrels, weight: float) -> float:
-    combination = _combination(weight)
+def _ndcg(candidates: Mapping[str, Candidates], qrels: Qrels, combination: Combination) -> float:
     run = {query_id: of_query.ranked(combination) for query_id, of_query in candidates.items()}
     judged = {query_id: qrels[query_id] for query_id in candidates}
     return float(np.mean(measure(run, judged)[NDCG]))
-
-
-def _combination(weight: float) -> Combination:
-    """`ALONE` is the first stage without the reranker."""
-    if weight == ALONE:
-        return Combination("linear", rerank=0.0, first_stage=1.0)
-    return Combination("linear", rerank=1.0, first_stage=weight)
