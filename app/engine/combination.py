@@ -53,7 +53,8 @@ class Combination:
         if self.method == "linear":
             return self.rerank * filled + self.first_stage * first_stage
         if self.method == "logistic":
-            return self.rerank * expit(filled) + self.first_stage * first_stage
+            likely: Scores = expit(filled)
+            return self.rerank * likely + self.first_stage * first_stage
         measure = _standardised if self.method == "standard" else _reciprocal_ranks
         return self.rerank * measure(filled, is_candidate) + self.first_stage * measure(
             first_stage, is_candidate
