@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
 from app.engine.activity import Activity
-from app.engine.shapes import cut_batches, cut_batches_in_order, padded_length
+from app.engine.shapes import cut_batches, cut_batches_in_order, even_budget, padded_length
 from app.engine.watchdog import Watchdog, end_process
 from app.errors import ModelUnavailable, Overloaded
 
@@ -142,7 +142,10 @@ class BatchingOwner(Generic[S, R]):
         """
         lengths = [len(s) for s in sequences]
         with self._turn():
-            batches = list(cut_batches(lengths, max_batch_tokens=self._max_batch_tokens // 2))
+            budget = even_budget(
+                lengths, n_lanes=len(self._lanes), max_batch_tokens=self._max_batch_tokens // 2
+            )
+            batches = list(cut_batches(lengths, max_batch_tokens=budget))
             return _gathered(len(sequences), self._one_after_another(sequences, batches))
 
     def until(self, sequences: Sequence[S], *, deadline: float) -> list[R | None]:

@@ -1,5 +1,7 @@
 """Borders between the characters that a reader sees: never inside a combining sequence or a joined emoji."""
 
+from functools import lru_cache
+
 import numpy as np
 import regex
 from numpy.typing import NDArray
@@ -21,5 +23,6 @@ def widened(text: str, start: int, end: int) -> tuple[int, int]:
     return int(borders[first]), int(borders[last])
 
 
+@lru_cache(maxsize=8)  # the spans of a text are widened one after the other
 def _borders(text: str) -> NDArray[np.int64]:
     return np.array([0, *(found.end() for found in GRAPHEME.finditer(text))], dtype=np.int64)

@@ -7,19 +7,34 @@ from numpy.typing import NDArray
 
 from app.engine.tokenizer import Ids
 
-STEPS = ((16, 16), (32, 8), (128, 16))
+STEPS = ((16, 16), (32, 8), (192, 16))
 LONG_STEP = 32
 """Lengths are rounded up to few values, because runtimes keep prepared code and memory for every shape seen:
-to 16, 24 or 32, as most queries are, to multiples of 16 up to 128, and of 32 above: 13 lengths up to 256."""
+to 16, 24 or 32, as most queries are, to multiples of 16 up to 192, and of 32 above: 15 lengths up to 256."""
 
 
 def padded_length(n_tokens: int) -> int:
     """
-    >>> [padded_length(n) for n in (1, 16, 17, 33, 128, 129, 256)]
-    [16, 16, 24, 48, 128, 160, 256]
+    >>> [padded_length(n) for n in (1, 16, 17, 33, 128, 129, 193, 256)]
+    [16, 16, 24, 48, 128, 144, 224, 256]
     """
     step = next((step for longest, step in STEPS if n_tokens <= longest), LONG_STEP)
     return -(-n_tokens // step) * step
+
+
+def even_budget(lengths: Sequence[int], *, n_lanes: int, max_batch_tokens: int) -> int:
+    """Tokens per batch, at most max_batch_tokens, with which lanes that share the batches have as few of them
+    as they can, and end at about the same time.
+
+    >>> even_budget([160] * 20, n_lanes=2, max_batch_tokens=1024)  # 4 batches of 5, where 6, 6, 6 and 2 fit
+    880
+    """
+    padded_lengths = [padded_length(n) for n in lengths]
+    n_rounds = -(-sum(padded_lengths) // (n_lanes * max_batch_tokens))
+    if not n_rounds:
+        return max_batch_tokens
+    share = -(-sum(padded_lengths) // (n_lanes * n_rounds))
+    return min(max_batch_tokens, share + max(padded_lengths) // 2)
 
 
 def cut_batches(lengths: Sequence[int], *, max_batch_tokens: int) -> Iterator[list[int]]:

@@ -54,10 +54,11 @@ def best_spans(
         outputs: of each window, with logits `start` and `end` (t,).
         max_tokens: of a span.
     """
+    n_scored = N_SCORED if n_spans > 1 else 1
     found = [
         span
         for each, logits in zip(pair.inputs, outputs, strict=True)
-        for span in _of_window(text, pair.tokens, each, logits, max_tokens)
+        for span in _of_window(text, pair.tokens, each, logits, max_tokens=max_tokens, n_scored=n_scored)
     ]
     chosen: list[Span] = []
     for span in sorted(found, key=lambda span: (-span.margin, span.start, span.end)):
@@ -68,7 +69,10 @@ def best_spans(
     return tuple(chosen)
 
 
-def _of_window(text: str, tokens: Tokens, pair: PairInput, logits: Outputs, max_tokens: int) -> list[Span]:
+def _of_window(
+    text: str, tokens: Tokens, pair: PairInput, logits: Outputs, *, max_tokens: int, n_scored: int
+) -> list[Span]:
+    """The best `n_scored`, and those that tie with the last of them, up to `N_SCORED`."""
     window = pair.window
     n = window.end - window.first
     if n == 0:
@@ -80,7 +84,7 @@ def _of_window(text: str, tokens: Tokens, pair: PairInput, logits: Outputs, max_
     scores = span_scores(starts[of_text], ends[of_text], own=own, max_tokens=max_tokens)
     log_total = _log_sum(np.append(starts[of_text], starts[0])) + _log_sum(np.append(ends[of_text], ends[0]))
     found: list[Span] = []
-    for place in np.argsort(-scores, axis=None, kind="stable")[:N_SCORED]:
+    for place in _best_places(scores, n_scored):
         extra, first = divmod(int(place), n)
         score = float(scores[extra, first])
         if np.isneginf(score):
@@ -88,6 +92,15 @@ def _of_window(text: str, tokens: Tokens, pair: PairInput, logits: Outputs, max_
         start, end = _slice(text, tokens, window.first + first, window.first + first + extra)
         found.append(Span(start, end, score, null, float(np.exp(score - log_total))))
     return found
+
+
+def _best_places(scores: Floats, n: int) -> Sequence[int]:
+    """Flat, best first; equal ones by place. All that tie with the n-th, but at most `N_SCORED`."""
+    flat = scores.ravel()
+    least = np.partition(flat, -n)[-n] if n < len(flat) else -np.inf
+    places = np.flatnonzero(flat >= least)
+    best: list[int] = places[np.argsort(-flat[places], kind="stable")][:N_SCORED].tolist()
+    return best
 
 
 def span_scores(starts: Floats, ends: Floats, *, own: slice, max_tokens: int) -> Floats:

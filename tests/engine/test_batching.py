@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.engine.batching import BatchingOwner
-from app.engine.shapes import cut_batches, cut_batches_in_order, padded, padded_length
+from app.engine.shapes import cut_batches, cut_batches_in_order, even_budget, padded, padded_length
 from app.engine.tokenizer import Ids
 from app.errors import ModelUnavailable, Overloaded
 
@@ -235,6 +235,31 @@ def test_batches_hold_every_sequence_once_within_the_budget(lengths: list[int], 
         longest = padded_length(max(lengths[i] for i in rows))
         assert len(rows) == 1 or len(rows) * longest <= budget
         assert all(2 * padded_length(lengths[i]) >= longest for i in rows)
+
+
+@given(
+    lengths=st.lists(st.integers(100, 256), min_size=1, max_size=60),
+    n_lanes=st.integers(1, 4),
+    most=st.integers(512, 4096),
+)
+def test_lanes_that_share_batches_get_about_the_same(lengths: list[int], n_lanes: int, most: int) -> None:
+    """None has more than a batch's tokens beyond its share."""
+    budget = even_budget(lengths, n_lanes=n_lanes, max_batch_tokens=most)
+    assert 0 < budget <= most
+    tokens = [
+        sum(padded_length(lengths[i]) for i in rows) for rows in cut_batches(lengths, max_batch_tokens=budget)
+    ]
+    total = sum(map(padded_length, lengths))
+    lanes = [0] * n_lanes
+    for n in tokens:
+        lanes[lanes.index(min(lanes))] += n
+    assert max(lanes) <= total / n_lanes + budget
+
+
+def test_twenty_pairs_are_divided_evenly_between_two_lanes() -> None:
+    budget = even_budget([160] * 20, n_lanes=2, max_batch_tokens=1024)
+    assert [len(rows) for rows in cut_batches([160] * 20, max_batch_tokens=budget)] == [5, 5, 5, 5]
+    assert even_budget([], n_lanes=2, max_batch_tokens=1024) == 1024
 
 
 @given(lengths=st.lists(st.integers(1, 256), max_size=60), budget=st.integers(64, 4096))

@@ -57,6 +57,18 @@ def test_probability_is_the_product_of_two_softmaxes_with_no_answer_among_both(e
     assert best.probability == pytest.approx(expected)
 
 
+def test_the_best_of_several_spans_is_the_only_one(encoder: PairEncoder) -> None:
+    """Also where starts and ends tie."""
+    text = "Was it the cafe\u0301 or the river bridge of old Warsaw that the mayor meant? " * 2
+    pair = encoder.inputs(encoder.question(QUESTION), TitledText(text))
+    rng = np.random.default_rng(7)
+    for _ in range(20):
+        wanted = {i: tuple(rng.integers(0, 3, 2).tolist()) for i in range(len(pair.tokens))}
+        outputs = logits(pair, wanted)
+        (only,) = best_spans(text, pair, outputs, n_spans=1)
+        assert best_spans(text, pair, outputs, n_spans=3)[0] == only
+
+
 def test_an_end_never_comes_before_its_start(encoder: PairEncoder) -> None:
     assert answers(encoder, "red green blue", {2: (9, 0), 0: (0, 9)}, n=1) == ["red"]
 
