@@ -56,7 +56,7 @@ def named(name: str, running: Mapping[str, M]) -> M:
     """The model of this name. Raises ModelNotConfigured with the names there are."""
     if name not in running:
         raise ModelNotConfigured(
-            f"the bi-encoder {name!r} does not run, but {' and '.join(map(repr, running))}: set "
+            f"the bi-encoder {name!r} does not run, only {' and '.join(map(repr, running))}; set "
             "BIFOCAL_SECOND_EMBEDDER to it and start service and worker anew"
         )
     return running[name]
