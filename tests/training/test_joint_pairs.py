@@ -57,16 +57,30 @@ def test_a_window_of_a_long_passage_holds_the_answer(seed: int, answer: str) -> 
     batch = encode(answered("Who?", f"{filler} {CONTEXT} {filler}", answer), max_tokens=32, seed=seed)
     start, end = int(batch["start"][0]), int(batch["end"][0])
     assert words(batch["input_ids"][0, start : end + 1]) == answer.lower()
-    assert int(batch["attention_mask"].sum()) == 32
+    assert 32 - 32 // 7 <= int(batch["attention_mask"].sum()) <= 32
 
 
 def test_half_of_the_passages_that_stand_alone_are_read_in_a_short_window() -> None:
     alone = answered("Who?", " ".join([CONTEXT] * 20), "Basel")
     rivals = Group("Who?", (*alone.candidates, Candidate(alone.candidates[0].text, None, 0.0, NO_ANSWER)))
     lengths = [int(encode(alone, max_tokens=224, seed=s)["attention_mask"].sum()) for s in range(40)]
-    assert set(lengths) == {128, 224}
-    assert 10 < lengths.count(128) < 30
-    assert {int(encode(rivals, max_tokens=224, seed=s)["attention_mask"].sum()) for s in range(9)} == {448}
+    n_short = sum(length <= 128 for length in lengths)
+    assert all(110 <= length <= 128 or 192 <= length <= 224 for length in lengths)
+    assert 10 < n_short < 30
+    assert all(
+        int(mask.sum()) >= 192
+        for s in range(9)
+        for mask in encode(rivals, max_tokens=224, seed=s)["attention_mask"]
+    )
+
+
+def test_the_length_of_a_cut_passage_does_not_tell_that_it_answers_nothing() -> None:
+    """Passages that do not answer are cut to about the length of the one that does."""
+    answer, long = answered("Who?", CONTEXT, "Basel").candidates[0], " ".join([CONTEXT] * 20)
+    group = Group("Who?", (answer, *[Candidate(long, None, 0.0, NO_ANSWER)] * 40))
+    lengths = [int(mask.sum()) for mask in encode(group, max_tokens=224)["attention_mask"][1:]]
+    assert len(set(lengths)) > 8
+    assert max(lengths) <= 96
 
 
 def test_an_answer_longer_than_the_window_is_ignored() -> None:

@@ -14,6 +14,9 @@ MAX_QUESTION_TOKENS = 64
 STEP = 32
 """Lengths are padded to multiples of this, because PyTorch keeps prepared code for every shape it sees."""
 MIN_LENGTH = 96
+CUT_SPREAD = 7
+"""What is cut ends up to a seventh short of its limit, as chance will. Were all cut to the limit, the length
+itself would tell which passages do not answer: they are cut more often than those that do."""
 SHORT = 128
 SHORT_SHARE = 0.5
 """Of the passages that stand alone, read in a window of `SHORT` tokens: more questions for the same work."""
@@ -81,6 +84,8 @@ class PairEncoder:
         text = self._tokenizer.tokenize(candidate.text)
         text_start = len(first) + len(question) + len(last) + len(title)
         room = limit - text_start - len(last)
+        if len(text) > room:
+            room -= self._choice.randint(0, limit // CUT_SPREAD)
         answer = _answer_tokens(text, candidate.answer)
         window = self._window(len(text), room, answer)
         if answer is not None and not window.start <= answer[0] <= answer[1] < window.stop:
