@@ -35,24 +35,32 @@ def measure(run: Run, qrels: Qrels) -> dict[str, Values]:
     whole = _evaluate(run, qrels, {"ndcg_cut.10", f"recall.{DEPTH}", "map"}, depth=DEPTH)
     top = _evaluate(run, qrels, {"recip_rank"}, depth=10)  # it has no cut of its own
     return {
-        NDCG: _values(whole, "ndcg_cut_10", qrels),
-        MRR: _values(top, "recip_rank", qrels),
-        RECALL: _values(whole, f"recall_{DEPTH}", qrels),
-        MAP: _values(whole, "map", qrels),
+        NDCG: _values(whole, "ndcg_cut_10"),
+        MRR: _values(top, "recip_rank"),
+        RECALL: _values(whole, f"recall_{DEPTH}"),
+        MAP: _values(whole, "map"),
     }
 
 
-def _evaluate(run: Run, qrels: Qrels, measures: set[str], *, depth: int) -> Mapping[str, Mapping[str, float]]:
-    ranks = {query_id: _descending(run.get(query_id, ())[:depth]) for query_id in qrels}
-    evaluated: Mapping[str, Mapping[str, float]] = pytrec_eval.RelevanceEvaluator(
-        {query_id: dict(judged) for query_id, judged in qrels.items()}, measures
-    ).evaluate(ranks)
-    return evaluated
+def _evaluate(run: Run, qrels: Qrels, measures: set[str], *, depth: int) -> Sequence[Mapping[str, float]]:
+    """By measure, of each query of `qrels`.
+
+    trec_eval gets numbers instead of ids: it reads strings of C, and an id may hold the NUL that ends them.
+    """
+    numbers: dict[str, str] = {}
+
+    def number(document_id: str) -> str:
+        return numbers.setdefault(document_id, str(len(numbers)))
+
+    judged: dict[str, dict[str, int]] = {}
+    ranked: dict[str, dict[str, float]] = {}
+    for query, (query_id, grades) in enumerate(qrels.items()):
+        judged[str(query)] = {number(document_id): grade for document_id, grade in grades.items()}
+        hits = run.get(query_id, ())[:depth]
+        ranked[str(query)] = {number(document_id): -float(rank) for rank, document_id in enumerate(hits)}
+    evaluated = pytrec_eval.RelevanceEvaluator(judged, measures).evaluate(ranked)
+    return [evaluated[query] for query in judged]
 
 
-def _descending(document_ids: Sequence[str]) -> dict[str, float]:
-    return {document_id: -float(rank) for rank, document_id in enumerate(document_ids)}
-
-
-def _values(evaluated: Mapping[str, Mapping[str, float]], measure_name: str, qrels: Qrels) -> Values:
-    return np.array([evaluated[query_id][measure_name] for query_id in qrels])
+def _values(evaluated: Sequence[Mapping[str, float]], measure_name: str) -> Values:
+    return np.array([of_query[measure_name] for of_query in evaluated])

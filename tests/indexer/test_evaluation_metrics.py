@@ -43,6 +43,12 @@ def test_queries_without_judgement_do_not_count() -> None:
     }
 
 
+def test_ids_are_told_apart_behind_a_nul() -> None:
+    """C strings end there: one query was missing, and documents were taken for each other."""
+    qrels = {"q\0": {"d\0b": 1}, "q\0\0": {"d\0a": 1}}
+    assert measure({"q\0": ["d\0a", "d\0b"], "q\0\0": ["d\0a"]}, qrels)[MRR].tolist() == [0.5, 1.0]
+
+
 @given(
     ranking=st.permutations([f"d{i}" for i in range(12)]), relevant=st.sets(st.integers(0, 11), min_size=1)
 )
