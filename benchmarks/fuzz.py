@@ -3,9 +3,10 @@
     python benchmarks/fuzz.py [--minutes 30] [--seed 1]        (or: make fuzz MINUTES=30)
 
 Goes around all operations again and again, with other requests each time: such as fit the description, and
-such as do not; half of those to collections go to one that exists. An answer that the description does not
-allow is a failure, and so is every 5xx but a refusal that says when to come again. Writes
-benchmarks/results/fuzz.json after each time around. Ends with exit code 1 if there were failures.
+such as do not; half of those to collections go to one that exists. A failure is an answer that the
+description does not allow, every 5xx but a refusal that says when to come again, and a job that fails for no
+reason of its own. Writes benchmarks/results/fuzz.json after each time around. Ends with exit code 1 if there
+were failures.
 """
 
 import argparse
@@ -89,6 +90,12 @@ def fuzz(operation: Any, base_url: str, seen: Seen, *, mode: GenerationMode, see
         print(name, described, flush=True)
 
 
+def faults_of_the_worker(base_url: str) -> list[str]:
+    """What failed jobs, and nobody expected."""
+    jobs = httpx.get(f"{base_url}/v1/jobs", params={"state": "failed", "limit": 1_000}).json()["jobs"]
+    return [f"{job['kind']}: {job['error']}" for job in jobs if "unexpected failure" in job["error"]]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--minutes", type=float, default=30)
@@ -103,12 +110,15 @@ def main() -> None:
                 if time.monotonic() - began > 60 * arguments.minutes:
                     break
             minutes = round((time.monotonic() - began) / 60, 1)
-            path = write_result("fuzz", {"minutes": minutes, **seen.figures()})
-            print(minutes, seen.n_cases, seen.n_failures, flush=True)
+            faults = faults_of_the_worker(base_url)
+            path = write_result(
+                "fuzz", {"minutes": minutes, **seen.figures(), "faults_of_the_worker": faults}
+            )
+            print(minutes, seen.n_cases, seen.n_failures, *faults, flush=True)
             if minutes >= arguments.minutes:
                 break
     print(path)
-    raise SystemExit(1 if seen.n_failures else 0)
+    raise SystemExit(1 if seen.n_failures or faults else 0)
 
 
 if __name__ == "__main__":
