@@ -1,4 +1,4 @@
-"""The real encoder, loaded once per session, for every test that needs one."""
+"""The real encoder, loaded once per session, and the modules that assert without being tests themselves."""
 
 import os
 from collections.abc import Iterator
@@ -10,6 +10,11 @@ from app.engine.embedder import Embedder
 from app.engine.models import load_embedder
 from app.settings import Settings
 from indexer.preparation import prepare
+
+# Here, before any test imports them: pytest can no longer explain the asserts of a module that is loaded.
+CONTRACTS = sorted(path.stem for path in (Path(__file__).parent / "storage").glob("*_contract.py"))
+for module in (*CONTRACTS, "consistency", "exhaustive"):
+    pytest.register_assert_rewrite(f"tests.storage.{module}")
 
 
 @pytest.fixture(scope="session")

@@ -64,6 +64,15 @@ def test_a_reranker_that_errs_on_one_set_is_held_back_by_the_first_stage() -> No
     assert fitted.ndcg["s"][BY_RERANKER] < fitted.ndcg["s"][BY_FIRST_STAGE]
 
 
+def test_the_first_stage_keeps_the_weight_that_costs_at_most_half_of_the_gain() -> None:
+    """Of two questions the reranker knows one by much, the other by little: only a low weight of the first
+    stage gets both right, and a higher one the first alone, which is half of the gain."""
+    of_set = {"much": candidates([-9.0, 9.0, -9.0]), "little": candidates([-0.5, 0.5, -9.0])}
+    fitted = fit_combination({"s": of_set}, {"s": {"much": {"b": 1}, "little": {"b": 1}}})
+    assert of_set["much"].ranked(fitted.combination)[0] == "b"
+    assert of_set["little"].ranked(fitted.combination)[0] == "a"
+
+
 def test_a_logit_without_measure_is_held_back_by_its_probability() -> None:
     """No weight of the logit itself serves both queries: 40 takes all before 1 gives anything."""
     of_set = {"far": candidates([2.0, -9.0, 40.0]), "near": candidates([-1.0, 1.0, -5.0])}

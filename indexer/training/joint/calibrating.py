@@ -24,6 +24,11 @@ COMBINATIONS = (
 )
 """The first stage's score lies in 0..1, and gets the weight beside a logit or its probability."""
 
+KEPT_GAIN = 0.5
+"""Of the most that could be gained. The sets that calibrate are of the kinds that the model was trained on,
+and flatter it: half of what it gains there is given for trusting the first stage more where it is a
+stranger."""
+
 
 def fit_answer(margins: Floats, relevances: Floats, is_right: NDArray[np.bool_]) -> dict[str, float]:
     """Weights of `app.engine.span_reader.AnswerCalibration`: a logistic regression (Platt 1999).
@@ -75,10 +80,11 @@ class Fitted:
 
 
 def fit_combination(candidates: Mapping[str, Mapping[str, Candidates]], qrels: Mapping[str, Qrels]) -> Fitted:
-    """The combination that gains most over the first stage on the set of queries where it gains least.
+    """How reranker and first stage make one ranking that gains on every set, and dares no more than it must.
 
-    One that is best on average may lose on a set of another kind; one that is chosen by its worst set is
-    made for sets that nobody has seen.
+    A gain is that of the set of queries where it is least: a combination that is best on average may lose on
+    a set of another kind. Of the method that gains most, the greatest weight of the first stage that keeps
+    `KEPT_GAIN`.
 
     Args:
         candidates: set of queries to query id to its candidates.
@@ -93,7 +99,10 @@ def fit_combination(candidates: Mapping[str, Mapping[str, Candidates]], qrels: M
         for each in COMBINATIONS
     }
     best = max(COMBINATIONS, key=lambda each: (gains[each], each.first_stage))
-    return Fitted(best, measured)
+    careful = [
+        each for each in COMBINATIONS if each.method == best.method and gains[each] >= KEPT_GAIN * gains[best]
+    ]
+    return Fitted(max(careful, key=lambda each: each.first_stage, default=best), measured)
 
 
 def _ndcg(candidates: Mapping[str, Candidates], qrels: Qrels, combination: Combination) -> float:
