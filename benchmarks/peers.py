@@ -170,6 +170,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     python = peers_python(settings.cache)
     encoder = find_bi_encoder(settings.embedder, offline=True).folder
     names: list[str] = given.contenders.split(",")
+    if unknown := [name for name in names if name not in {*CONTENDERS, "bifocal"}]:
+        parser.error(f"no contender {', '.join(unknown)}; there are {', '.join(CONTENDERS)}, bifocal")
     dataset = read_folder(given.data, split="test").first(given.queries)
     with tempfile.TemporaryDirectory() as temporary, ExitStack() as stack:
         corpus = small_corpus(dataset, given.documents, Path(temporary))
