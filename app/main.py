@@ -89,8 +89,8 @@ def create_app(
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[State]:
-        rows = SqliteRows(settings.home / "bifocal.db")
-        index = EmbeddedIndex(rows, settings.home / "indexes", settings)
+        rows = SqliteRows(settings.rows_file)
+        index = EmbeddedIndex(rows, settings.index_folder, settings)
         loader = ThreadPoolExecutor(1, thread_name_prefix="load")
         loading = loader.submit(_load, load, settings)
         loading_reading = loader.submit(_load_reading, load_reading, settings)

@@ -8,6 +8,8 @@ from pydantic import Field, SecretStr, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 PREFIX = "BIFOCAL_"
+ROWS_FILE, INDEX_FOLDER = "bifocal.db", "indexes"
+"""In the home."""
 
 
 class Settings(BaseSettings):
@@ -104,6 +106,14 @@ class Settings(BaseSettings):
         "info", description="Least severe log line."
     )
     log_format: Literal["text", "json"] = Field("text", description="Form of log lines.")
+
+    @property
+    def rows_file(self) -> Path:
+        return self.home / ROWS_FILE
+
+    @property
+    def index_folder(self) -> Path:
+        return self.home / INDEX_FOLDER
 
     @field_validator("root_path")
     @classmethod

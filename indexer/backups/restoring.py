@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from app.errors import BadFile, Conflict, StorageDamaged, StorageError, StorageFull
-from app.settings import Settings
+from app.settings import INDEX_FOLDER, ROWS_FILE, Settings
 from app.storage.embedded import EmbeddedIndex
 from app.storage.embedded.building import sync
 from app.storage.sqlite import SqliteRows
@@ -20,7 +20,6 @@ from indexer.backups.archive import Contents, Progress, read_archive, read_manif
 from indexer.backups.making import require_sound
 
 UNFINISHED = ".unfinished-restore-"
-ROWS, INDEXES = "bifocal.db", "indexes"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +43,7 @@ def restore_backup(archive: Path, settings: Settings, *, replace: bool, progress
     described = read_manifest(archive)
     with _made(home), _unfinished(home) as folder:
         _require_space(home, described.size_bytes)
-        contents = _unpacked(archive, folder / ROWS, progress)
+        contents = _unpacked(archive, folder / ROWS_FILE, progress)
         _build_indexes(settings.model_copy(update={"home": folder}), progress)
         _require_replaceable(home, replace=replace)
         kept = _put_in_place(folder, home)
@@ -65,8 +64,8 @@ def _unpacked(archive: Path, rows: Path, progress: Progress) -> Contents:
 
 
 def _build_indexes(settings: Settings, progress: Progress) -> None:
-    with closing(SqliteRows(settings.home / ROWS)) as rows:
-        index = EmbeddedIndex(rows, settings.home / INDEXES, settings)
+    with closing(SqliteRows(settings.rows_file)) as rows:
+        index = EmbeddedIndex(rows, settings.index_folder, settings)
         try:
             for collection in rows.collections():
                 index.rebuild_words(collection)
@@ -84,7 +83,7 @@ def _require_replaceable(home: Path, *, replace: bool) -> None:
             "keeps what is there in a folder beside it"
         )
     with contextlib.suppress(StorageDamaged):  # which may be why it is replaced
-        if (home / ROWS).exists() and is_used(home / ROWS):
+        if (home / ROWS_FILE).exists() and is_used(home / ROWS_FILE):
             raise Conflict(
                 f"the store in {home} is in use: stop the service and the worker, then repeat this"
             )
@@ -103,7 +102,7 @@ def _put_in_place(folder: Path, home: Path) -> Path | None:
     """The rows come last: without them there is no store. What fails half-way is undone."""
     before = _of_store(home)
     kept = home / f"replaced-{dt.datetime.now(dt.UTC):%Y%m%dT%H%M%S%f}"
-    new = sorted(_of_store(folder), key=lambda path: path.name == ROWS)
+    new = sorted(_of_store(folder), key=lambda path: path.name == ROWS_FILE)
     moves = [*((path, kept / path.name) for path in before), *((path, home / path.name) for path in new)]
     done: list[tuple[Path, Path]] = []
     try:
@@ -123,7 +122,9 @@ def _put_in_place(folder: Path, home: Path) -> Path | None:
 def _of_store(folder: Path) -> list[Path]:
     if not folder.is_dir():
         return []
-    return sorted(path for path in folder.iterdir() if path.name == INDEXES or path.name.startswith(ROWS))
+    return sorted(
+        path for path in folder.iterdir() if path.name == INDEX_FOLDER or path.name.startswith(ROWS_FILE)
+    )
 
 
 @contextmanager

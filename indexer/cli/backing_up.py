@@ -18,7 +18,7 @@ SHOWN = ("collections", "documents", "passages", "classifiers", "api_keys", "job
 def back_up(settings: Settings, file: Path, *, as_json: bool) -> None:
     began = time.monotonic()
     with _progress() as progress:
-        contents = make_backup(settings.home / "bifocal.db", file, progress)
+        contents = make_backup(settings.rows_file, file, progress)
     seconds = time.monotonic() - began
     size_bytes = file.stat().st_size
     if as_json:

@@ -37,7 +37,7 @@ class Store:
 
 @contextmanager
 def open_rows(settings: Settings) -> Iterator[SqliteRows]:
-    rows = SqliteRows(settings.home / "bifocal.db")
+    rows = SqliteRows(settings.rows_file)
     try:
         yield rows
     finally:
@@ -47,7 +47,7 @@ def open_rows(settings: Settings) -> Iterator[SqliteRows]:
 @contextmanager
 def open_store(settings: Settings) -> Iterator[Store]:
     with open_rows(settings) as rows:
-        index = EmbeddedIndex(rows, settings.home / "indexes", settings)
+        index = EmbeddedIndex(rows, settings.index_folder, settings)
         try:
             yield Store(rows, index)
         finally:

@@ -73,7 +73,7 @@ class _Doctor:
         if not any(fault.remedy for check in checks for fault in check.faults):
             return []
         with open_store(self._settings) as store:
-            directory = self._settings.home / "indexes"
+            directory = self._settings.index_folder
             return Mender(store.rows, store.index, directory, self._load_encoder).mend(checks)
 
     def _load(self) -> Embedder:

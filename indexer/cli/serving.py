@@ -83,12 +83,12 @@ def require_usable_home(settings: Settings) -> None:
 
     Raises StorageError.
     """
-    SqliteRows(settings.home / "bifocal.db").close()
+    SqliteRows(settings.rows_file).close()
 
 
 def _has_keys(settings: Settings) -> bool:
     """Whether a key counts. A store that is not there is not made for that."""
-    path = settings.home / "bifocal.db"
+    path = settings.rows_file
     if not path.exists():
         return False
     rows = SqliteRows(path)

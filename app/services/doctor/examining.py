@@ -76,10 +76,8 @@ def _of_open_store(run: "_Run", patient: Patient) -> Sequence[Checked]:
 
 
 def _open(run: "_Run", settings: Settings, opened: ExitStack) -> Checked:
-    path = settings.home / "bifocal.db"
-
     def schema() -> Iterator[Fault]:
-        run.examination = opened.enter_context(Examination(path))
+        run.examination = opened.enter_context(Examination(settings.rows_file))
         yield from run.examination.schema()
 
     return run.check("schema", "version, tables and indexes of the rows' file", schema)

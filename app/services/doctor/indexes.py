@@ -27,7 +27,7 @@ def bases(patient: Patient) -> Iterator[Fault]:
     is_complete = True
     for collection, view, generation in _generations(patient):
         patient.examination.require_time()
-        folder = folder_of(patient.indexes, generation)
+        folder = folder_of(patient.settings.index_folder, generation)
         found = damages(folder, generation, max_bytes=max_bytes)
         if found and patient.rows.generation(collection.key, view) != generation:
             continue  # replaced meanwhile
@@ -45,7 +45,7 @@ def base_counts(patient: Patient) -> Iterator[Fault]:
     """A base without what was deleted since has exactly the keys that the rows have up to its last one."""
     for collection, view, generation in _generations(patient):
         try:
-            keys = published_keys(folder_of(patient.indexes, generation))
+            keys = published_keys(folder_of(patient.settings.index_folder, generation))
         except (OSError, ValueError):
             continue  # said by `bases`
         rows = live_keys(patient.examination, collection.key, view, up_to=generation.max_key)
@@ -70,7 +70,7 @@ def words(patient: Patient) -> Iterator[Fault]:
     """Files of every word index against their checksums, and their entries against the rows."""
     for collection in patient.collections:
         patient.examination.require_time()
-        directory = patient.indexes / str(collection.key) / WORDS
+        directory = patient.settings.index_folder / str(collection.key) / WORDS
         try:
             found = standing(directory)
         except StorageDamaged as error:
@@ -84,7 +84,9 @@ def words(patient: Patient) -> Iterator[Fault]:
 
 def folders(patient: Patient) -> Iterator[Fault]:
     """What lies among the files of indexes and belongs to none. Folders first: a new collection has none."""
-    present = sorted(patient.indexes.iterdir()) if patient.indexes.is_dir() else []
+    present = (
+        sorted(patient.settings.index_folder.iterdir()) if patient.settings.index_folder.is_dir() else []
+    )
     known = patient.examination.collection_keys()
     for path in present:
         if not (path.is_dir() and path.name.isascii() and path.name.isdecimal()):

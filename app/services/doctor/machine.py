@@ -8,7 +8,7 @@ from pathlib import Path
 
 from app.domain.health import Fault
 from app.services.doctor.patient import Patient
-from app.settings import Settings
+from app.settings import ROWS_FILE, Settings
 
 LEAST_FREE_BYTES = 64 * 2**20
 """The log of the rows may grow by so much in a single large write."""
@@ -17,7 +17,7 @@ LEAST_FREE_BYTES = 64 * 2**20
 def disk(settings: Settings) -> Iterator[Fault]:
     """Room for a write, and for a new base of each index beside the one in use."""
     free = shutil.disk_usage(settings.home).free
-    needed = sum(_size_bytes(path) for path in (settings.home / "indexes").glob("*/*/*"))
+    needed = sum(_size_bytes(path) for path in settings.index_folder.glob("*/*/*"))
     if free < LEAST_FREE_BYTES:
         yield Fault(f"{_mib(free)} are free; writes are about to fail", str(settings.home))
     elif free < needed:
@@ -29,7 +29,7 @@ def disk(settings: Settings) -> Iterator[Fault]:
 
 
 def permissions(settings: Settings) -> Iterator[Fault]:
-    paths = [settings.home, settings.home / "indexes", *sorted(settings.home.glob("bifocal.db*"))]
+    paths = [settings.home, settings.index_folder, *sorted(settings.home.glob(f"{ROWS_FILE}*"))]
     for path in paths:
         if not path.exists():
             continue

@@ -4,7 +4,6 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
 
 import numpy as np
 
@@ -40,10 +39,6 @@ class Patient:
     """None until it has answered."""
     intact_bases: set[str] = field(default_factory=set)
     """Checksums of bases of which every byte was found to be what was published."""
-
-    @property
-    def indexes(self) -> Path:
-        return self.settings.home / "indexes"
 
     @cached_property
     def collections(self) -> Sequence[Collection]:

@@ -152,7 +152,7 @@ class _IntactBase:
 
 
 def _mapped(patient: Patient, generation: Generation) -> tuple[Keys, NDArray[np.uint16]]:
-    folder = folder_of(patient.indexes, generation)
+    folder = folder_of(patient.settings.index_folder, generation)
     mapped = published_vectors(folder, n_vectors=generation.n_vectors)
     return published_keys(folder), mapped.view(np.uint16)
 
