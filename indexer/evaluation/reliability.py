@@ -4,8 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import jinja2
 import numpy as np
+
+from indexer.templates import rendered
 
 N_BINS = 10
 SIZE, MARGIN = 300, 44
@@ -62,12 +63,5 @@ def write_reliability(diagrams: Mapping[str, Sequence[Bin]], picture: Path) -> N
     Args:
         diagrams: what the probability is of, to its bins.
     """
-    environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("indexer.evaluation", "templates"),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    drawn = environment.get_template("reliability.svg.j2").render(diagrams=diagrams, size=SIZE, margin=MARGIN)
+    drawn = rendered("indexer.evaluation", "reliability.svg.j2", diagrams=diagrams, size=SIZE, margin=MARGIN)
     picture.write_text(drawn, encoding="utf-8")

@@ -5,13 +5,13 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
-import jinja2
 import numpy as np
 
 from indexer.evaluation.asking import Measured
 from indexer.evaluation.comparison import Change, changes
 from indexer.evaluation.metrics import METRICS, NDCG
 from indexer.evaluation.results import Evaluation
+from indexer.templates import rendered
 
 N_SHOWN = 10
 """Queries at each end of a table."""
@@ -39,14 +39,9 @@ class Pair:
 
 def render(evaluation: Evaluation, found: dict[str, Any]) -> str:
     """`found` is what `results` gives of the same evaluation."""
-    environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("indexer.evaluation", "templates"),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    return environment.get_template("report.html.j2").render(
+    return rendered(
+        "indexer.evaluation",
+        "report.html.j2",
         found=found,
         metrics=METRICS,
         queries=evaluation.dataset.queries,

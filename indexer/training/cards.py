@@ -5,8 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import jinja2
-
+from indexer.templates import rendered
 from indexer.training.results import TrainingResult, machine
 
 
@@ -38,14 +37,10 @@ def card(
         command: that makes the model again.
         measured: further figures, each with name and value.
     """
-    environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("indexer.training", "templates"),
-        autoescape=False,  # noqa: S701  Markdown, and of the project's own recipes
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    return environment.get_template("card.md.j2").render(
+    return rendered(
+        "indexer.training",
+        "card.md.j2",
+        is_markup=False,
         result=result,
         name=name,
         command=shlex.join(command),

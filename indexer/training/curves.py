@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import jinja2
+from indexer.templates import rendered
 
 WIDTH, HEIGHT, MARGIN = 720, 300, 50
 PICTURE = "curve.svg"
@@ -32,15 +32,14 @@ def write_curve(log: Path, picture: Path, *, metric: str) -> None:
         for name, field in (("training loss", "loss"), (metric, f"eval_{metric}"))
         if (curve := _curve(name, field, lines, last)) is not None
     ]
-    environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("indexer.training", "templates"),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    drawn = environment.get_template("curve.svg.j2").render(
-        curves=curves, last=last, width=WIDTH, height=HEIGHT, margin=MARGIN
+    drawn = rendered(
+        "indexer.training",
+        "curve.svg.j2",
+        curves=curves,
+        last=last,
+        width=WIDTH,
+        height=HEIGHT,
+        margin=MARGIN,
     )
     picture.write_text(drawn, encoding="utf-8")
 
