@@ -130,8 +130,7 @@ def list_models(request: Request) -> Response:
         max_wait_s=MAX_WAIT_S,
     )
     embedders = [
-        ModelResponse.of_embedder(role, each.description)
-        for role, each in zip(("embedder", "second_embedder"), service.embedders.all, strict=False)
+        ModelResponse.of_embedder(role, each.description) for role, each in service.embedders.by_role
     ]
     heads = [
         ModelResponse.of_head(role, head.description, is_loaded=head.is_loaded)

@@ -67,10 +67,7 @@ class Parts:
         """By role, of the models that are loaded."""
         found: dict[str, Activity] = {}
         if self.loading.done() and self.loading.exception() is None:
-            embedders = self.loading.result()
-            found["embedder"] = embedders.first.activity
-            if embedders.second is not None:
-                found["second_embedder"] = embedders.second.activity
+            found |= {role: each.activity for role, each in self.loading.result().by_role}
         if self.loading_reading.done() and self.loading_reading.exception() is None:
             found |= self.loading_reading.result().activities
         if self.loading_texts.done() and self.loading_texts.exception() is None:

@@ -46,9 +46,7 @@ class StoreCollector(Collector):
         )
         found: list[tuple[str, EmbedderDescription | HeadDescription, bool]] = []
         with suppress(BifocalError):
-            embedders = self._service.embedders.all
-            roles = ("embedder", "second_embedder")
-            found += [(role, e.description, True) for role, e in zip(roles, embedders, strict=False)]
+            found += [(role, each.description, True) for role, each in self._service.embedders.by_role]
         with suppress(BifocalError):
             found += [(role, m.description, m.is_loaded) for role, m in self._service.reading.by_role]
         with suppress(BifocalError):

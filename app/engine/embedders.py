@@ -21,6 +21,10 @@ class Embedders:
     def all(self) -> Sequence[Embedder]:
         return [self.first] if self.second is None else [self.first, self.second]
 
+    @property
+    def by_role(self) -> Sequence[tuple[str, Embedder]]:
+        return list(zip(("embedder", "second_embedder"), self.all, strict=False))
+
     def made(self, fingerprint: str) -> Embedder | None:
         """The one whose vectors have this fingerprint."""
         return next((each for each in self.all if each.description.fingerprint == fingerprint), None)

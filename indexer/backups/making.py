@@ -1,7 +1,6 @@
 """Making a backup, also while the service and its worker run."""
 
 import datetime as dt
-import errno
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -9,8 +8,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from app import __version__
-from app.errors import Conflict, StorageDamaged, StorageError, StorageFull, StorageReadOnly
+from app.errors import Conflict, StorageDamaged, StorageError, StorageFull
 from app.storage.embedded.building import sync
+from app.storage.failed_writes import failed_writes
 from app.storage.sqlite.copying import copy_rows, count_rows
 from app.storage.sqlite.examination import Examination
 from indexer.backups.archive import Contents, Progress, digest_of, read_archive, write_archive
@@ -30,7 +30,8 @@ def make_backup(rows: Path, target: Path, progress: Progress) -> Contents:
         raise Conflict(f"{target} exists; a backup never replaces a file: choose another name")
     if not rows.exists():
         raise StorageError(f"there is no store in {rows.parent}")
-    with _translated(target), _unfinished(target.parent) as folder:
+    message = f"{target} cannot be written, nothing is under that name"
+    with failed_writes(message), _unfinished(target.parent) as folder:
         _require_space(folder, rows)
         copy = folder / "rows"
         progress("copy", 0.0)
@@ -83,15 +84,3 @@ def _require_space(folder: Path, rows: Path) -> None:
 def _unfinished(parent: Path) -> Iterator[Path]:
     with tempfile.TemporaryDirectory(dir=parent, prefix=UNFINISHED, ignore_cleanup_errors=True) as folder:
         yield Path(folder)
-
-
-@contextmanager
-def _translated(target: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            raise StorageFull(f"no space left for {target}; nothing is under that name") from error
-        if error.errno in (errno.EROFS, errno.EACCES, errno.EPERM):
-            raise StorageReadOnly(f"{target} cannot be written: {error.strerror}") from error
-        raise StorageError(f"{target} cannot be written: {error}") from error

@@ -6,22 +6,20 @@ the writer removes it the next time.
 """
 
 import dataclasses
-import errno
 import hashlib
 import json
 import logging
 import re
 import shutil
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 from app.domain import View
-from app.errors import CollectionNotFound, StorageError, StorageFull, StorageReadOnly
+from app.errors import CollectionNotFound
 from app.storage.embedded.bases import Base, Manifest, folder_of, open_base, open_quantiser
 from app.storage.embedded.building import Progress, build, sync
 from app.storage.embedded.training import Quantiser
+from app.storage.failed_writes import failed_writes
 from app.storage.rows import Generation, Rows
 
 logger = logging.getLogger(__name__)
@@ -43,7 +41,7 @@ class Publisher:
 
         Raises StorageFull, StorageReadOnly, StorageError; then the base before stays current.
         """
-        with _translated(self._directory):
+        with failed_writes(f"a new index base cannot be written in {self._directory}"):
             started_at = time.monotonic()
             number = self._next_number(collection_key, view)
             max_key = self._rows.max_key(collection_key, view)
@@ -131,15 +129,3 @@ def _details(manifest: Manifest, *, seconds: float) -> str:
         details |= dataclasses.asdict(manifest.approximation)
     details["size_bytes"] = {name: file.size_bytes for name, file in manifest.files.items()}
     return json.dumps(details)
-
-
-@contextmanager
-def _translated(directory: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            raise StorageFull(f"no space left in {directory} for a new index base") from error
-        if error.errno in (errno.EROFS, errno.EACCES, errno.EPERM):
-            raise StorageReadOnly(f"{directory} cannot be written: {error.strerror}") from error
-        raise StorageError(f"a new index base could not be written: {error}") from error

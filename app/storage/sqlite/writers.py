@@ -1,6 +1,5 @@
 """The queue in front of SQLite's write lock, across the threads and processes of one machine."""
 
-import errno
 import fcntl
 import os
 import time
@@ -9,7 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from threading import Lock
 
-from app.errors import Overloaded, StorageError, StorageFull, StorageReadOnly
+from app.errors import Overloaded, StorageError
+from app.storage.failed_writes import failed_writes
 
 POLL_S = 0.001
 """Between looks at another process's lock. SQLite itself would sleep up to 0.1 s."""
@@ -71,15 +71,8 @@ class Writers:
 
 
 def _open(path: Path) -> int:
-    try:
+    with failed_writes(f"{path} cannot be opened, nothing was written"):
         return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-    except OSError as error:
-        message = f"{path} cannot be opened: {error.strerror}; nothing was written"
-        if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            raise StorageFull(message) from error
-        if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
-            raise StorageReadOnly(message) from error
-        raise StorageError(message) from error
 
 
 def _overloaded(path: Path) -> Overloaded:
