@@ -20,7 +20,8 @@ DESCRIPTION = """Self-hosted semantic search on a CPU.
 **Asymmetric** search compares a short query with passages of documents; **symmetric** search compares
 whole texts. Every error is a problem document (RFC 9457, `application/problem+json`). Every response
 carries `X-Request-Id` and `Server-Timing`. A service that asks for keys takes them as
-`Authorization: Bearer KEY` or `X-API-Key: KEY`. Offsets are half-open and count Unicode code points.
+`Authorization: Bearer KEY` or `X-API-Key: KEY`. Offsets are half-open and count Unicode code points,
+or UTF-16 code units as well where a request asks for them.
 """
 TAGS = [
     {"name": "search", "description": "Find passages and documents by meaning."},
