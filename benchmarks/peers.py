@@ -10,7 +10,7 @@ environment of their own, made at first use in CACHE/peers with the versions in 
 Each contender indexes alone, one after the other, since all cores are its own then. Queries go to all of them
 in turns, one at a time, so that whatever else the machine does meets all alike. Latencies are of the first
 ten; nDCG@10 is trec_eval's. Resident memory is what the contender's processes hold after the queries. Bifocal
-does not rerank here. Writes benchmarks/results/peers.json.
+does not rerank here. Writes benchmarks/results/peers_{n}.json.
 """
 
 import argparse
@@ -170,8 +170,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     python = peers_python(settings.cache)
     encoder = find_bi_encoder(settings.embedder, offline=True).folder
     names: list[str] = given.contenders.split(",")
-    if unknown := [name for name in names if name not in {*CONTENDERS, "bifocal"}]:
-        parser.error(f"no contender {', '.join(unknown)}; there are {', '.join(CONTENDERS)}, bifocal")
+    known = [*CONTENDERS, *Served.MODES]
+    if unknown := [name for name in names if name not in known]:
+        parser.error(f"no contender {', '.join(unknown)}; there are {', '.join(known)}")
     dataset = read_folder(given.data, split="test").first(given.queries)
     with tempfile.TemporaryDirectory() as temporary, ExitStack() as stack:
         corpus = small_corpus(dataset, given.documents, Path(temporary))
@@ -186,7 +187,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             contenders |= {name: served.asking(Served.MODES[name]) for name in chosen}
         found = measured(contenders, dataset, given.documents)
     path = write_result(
-        "peers",
+        f"peers_{given.documents}",
         {
             "data_set": "scifact, test",
             "n_documents": given.documents,
