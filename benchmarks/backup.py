@@ -22,7 +22,8 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from benchmarks.environment import write_result
 from benchmarks.made_collection import MADE, scifact_queries
-from benchmarks.service import N_WARM_UP, latencies_ms, percentiles, served
+from benchmarks.service import N_WARM_UP, latencies_ms
+from benchmarks.serving import percentiles, served
 
 ROOT = Path(__file__).parents[1]
 MODE = "hybrid"

@@ -26,7 +26,7 @@ import numpy as np
 from app.api.schemas.inspection import MAX_TEXTS
 from app.engine.few_shot import auroc
 from benchmarks.environment import write_result
-from benchmarks.service import served
+from benchmarks.serving import served
 
 DATA = Path(os.environ.get("BIFOCAL_DATA", "../shared/data")) / "classification"
 DRAWS = 3

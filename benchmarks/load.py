@@ -14,16 +14,13 @@ first use and caches fill.
 import argparse
 import json
 import os
-import socket
-import subprocess
 import sys
 import tempfile
 import threading
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
@@ -35,13 +32,12 @@ import httpx
 import numpy as np
 
 from benchmarks.environment import write_result
-from benchmarks.service import percentiles, resident_mib
+from benchmarks.serving import percentiles, resident_mib, served, working
 from indexer.demo import CORPUS
 
 COLLECTION = "/v1/collections/load"
 SAMPLE_EVERY_S = 5.0
 MAX_GROWTH = 0.05
-READY_WITHIN_S = 120
 DOCUMENTS: Sequence[Mapping[str, Any]] = [
     json.loads(line) for line in CORPUS.read_text(encoding="utf-8").splitlines()
 ]
@@ -157,43 +153,6 @@ class Memory(threading.Thread):
         return float(np.median(after) / np.median(before)) - 1
 
 
-@contextmanager
-def running(home: Path, cache: Path | None) -> Iterator[tuple[str, Mapping[str, int]]]:
-    """Address, and process ids of service and worker."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    variables = {**os.environ, "BIFOCAL_HOME": str(home), "BIFOCAL_LOG_LEVEL": "warning"}
-    variables |= {"BIFOCAL_CACHE": str(cache)} if cache else {}
-    commands = {"service": ["serve", "--port", str(port)], "worker": ["worker"]}
-    root = Path(__file__).parents[1]
-    processes = {
-        name: subprocess.Popen([sys.executable, "-m", "indexer", *command], env=variables, cwd=root)
-        for name, command in commands.items()
-    }
-    address = f"http://127.0.0.1:{port}"
-    try:
-        _wait_until_ready(address)
-        yield address, {name: process.pid for name, process in processes.items()}
-    finally:
-        for process in processes.values():
-            process.terminate()
-        for process in processes.values():
-            process.wait(timeout=60)
-
-
-def _wait_until_ready(address: str) -> None:
-    until = time.monotonic() + READY_WITHIN_S
-    while time.monotonic() < until:
-        try:
-            if httpx.get(f"{address}/readyz").status_code == 200:
-                return
-        except httpx.TransportError:
-            pass
-        time.sleep(0.1)
-    raise RuntimeError(f"not ready within {READY_WITHIN_S} s")
-
-
 def fill(address: str) -> None:
     httpx.put(f"{address}{COLLECTION}").raise_for_status()
     answer = httpx.post(
@@ -245,7 +204,13 @@ def main() -> None:
     parser.add_argument("--cache", type=Path, help="Folder of compiled models, where it is another one.")
     arguments = parser.parse_args()
     load_before = round(os.getloadavg()[0], 1)
-    with tempfile.TemporaryDirectory() as home, running(Path(home), arguments.cache) as (address, pids):
+    cache = arguments.cache
+    with (
+        tempfile.TemporaryDirectory() as temporary,
+        served(home := Path(temporary), cache=cache) as (address, service_id, _),
+        working(home, address, cache=cache) as worker_id,
+    ):
+        pids = {"service": service_id, "worker": worker_id}
         figures = measure(address, pids, minutes=arguments.minutes, n_clients=arguments.clients)
     path = write_result("load", {"clients": arguments.clients, "load_average_before": load_before, **figures})
     print(path.read_text(encoding="utf-8"))

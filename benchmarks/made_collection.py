@@ -5,7 +5,8 @@
 The abstracts of SciFact are ingested and encoded once. Then documents of one passage are made of their
 passages: a real text with a few words taken from another one, and as its vector the mixture of both real
 vectors, because encoding a million texts takes hours here. Everything else (job, splitting, rows, vectors,
-words, publication) is what ingestion does with any document.
+words, publication) is what ingestion does with any document. Each document has a number from 0 to 999 in its
+metadata, `part`, the same number every 1,000 documents, so that a filter can let any share of them through.
 """
 
 import argparse
@@ -19,6 +20,7 @@ import time
 import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
@@ -42,6 +44,7 @@ SHARE_OF_THE_OTHER = 0.35
 WORDS_OF_THE_OTHER = 6
 N_WORDS = 110
 MARK = re.compile(r"\((\d+)/(\d+)\)$")
+N_PARTS = 1_000
 JOB_INPUTS = 5_000
 WORKER = "benchmark"
 
@@ -54,6 +57,7 @@ class MixtureEmbedder:
     def __init__(self, real: Embedder, vectors: NDArray[np.float32]) -> None:
         self._real = real
         self.description = real.description
+        self.activity = real.activity
         self._vectors = vectors  # (m, d)
 
     def encode_documents(
@@ -95,12 +99,17 @@ def made_texts(passages: Sequence[str], n: int) -> Iterator[str]:
         yield f"{' '.join(edited)} ({first}/{other})"
 
 
+def made_documents(passages: Sequence[str], n: int) -> Iterator[dict[str, Any]]:
+    for i, text in enumerate(made_texts(passages, n)):
+        yield {"id": str(i), "text": text, "metadata": {"part": i % N_PARTS}}
+
+
 def scifact_queries() -> list[str]:
     with (SCIFACT / "queries.jsonl").open(encoding="utf-8") as lines:
         return [json.loads(line)["text"] for line in lines]
 
 
-def scifact_documents() -> Iterator[dict[str, str]]:
+def scifact_documents() -> Iterator[dict[str, Any]]:
     path = next(SCIFACT.glob("corpus.jsonl*"))
     with gzip.open(path, "rt") if path.suffix == ".gz" else path.open(encoding="utf-8") as lines:
         for line in lines:
@@ -124,7 +133,7 @@ def build(home: Path, n: int) -> dict[str, float]:
             name, CollectionSettings(), fingerprint=files.fingerprint, model=files.name
         )[0]
 
-    def ingest(into: Collection, documents: Iterator[dict[str, str]], embedder: Embedder) -> None:
+    def ingest(into: Collection, documents: Iterator[dict[str, Any]], embedder: Embedder) -> None:
         ingestion = Ingestion(rows, index, DocumentEncoder(embedder, tokenizer), reader)
         while batch := [json.dumps(d).encode() for d in itertools.islice(documents, JOB_INPUTS)]:
             rows.submit_job(into.key, JobKind.DOCUMENTS, [JobInput(i, b) for i, b in enumerate(batch)])
@@ -141,7 +150,7 @@ def build(home: Path, n: int) -> dict[str, float]:
     blocks = list(rows.vectors_after(seed.key, "passages", 0))
     vectors = np.concatenate([block.vectors for block in blocks]).astype(np.float32)
     texts = [row.text for block in rows.texts_after(seed.key, 0) for row in block]
-    documents = ({"id": str(i), "text": text} for i, text in enumerate(made_texts(texts, n)))
+    documents = made_documents(texts, n)
     if rows.collection_stats(made.key).n_documents >= n:
         documents = iter(())
     ingest(made, documents, MixtureEmbedder(real, vectors))

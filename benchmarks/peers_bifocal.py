@@ -1,10 +1,6 @@
 """Bifocal as a contender of benchmarks/peers.py: a service and a worker, asked over HTTP."""
 
 import json
-import os
-import signal
-import subprocess
-import sys
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -13,7 +9,7 @@ from typing import Any, ClassVar
 
 import httpx
 
-from benchmarks.service import resident_mib, served
+from benchmarks.serving import resident_mib, served, working
 
 COLLECTION = "peers"
 POLL_S = 0.05
@@ -39,7 +35,7 @@ class Served:
     def started(cls, home: Path, corpus: Path) -> Iterator["Served"]:
         with (
             served(home) as (address, process_id, _),
-            _worker(home) as worker_id,
+            working(home, address) as worker_id,
             httpx.Client(base_url=address, timeout=600) as client,
         ):
             yield cls(client, corpus, {"service": process_id, "worker": worker_id})
@@ -52,7 +48,6 @@ class Served:
 
     def index(self) -> float:
         if not self._seconds:
-            _wait_for_worker(self._client)
             began = time.perf_counter()
             self._client.put(f"/v1/collections/{COLLECTION}").raise_for_status()
             answer = self._client.post(
@@ -88,21 +83,3 @@ class Served:
             if job["state"] in {"failed", "cancelled"}:
                 raise SystemExit(f"indexing ended as {json.dumps(job)}")
             time.sleep(POLL_S)
-
-
-@contextmanager
-def _worker(home: Path) -> Iterator[int]:
-    variables = {**os.environ, "BIFOCAL_HOME": str(home), "BIFOCAL_LOG_LEVEL": "warning"}
-    command = [sys.executable, "-m", "indexer", "worker"]
-    process = subprocess.Popen(command, env=variables, cwd=Path(__file__).parents[1])
-    try:
-        yield process.pid
-    finally:
-        process.send_signal(signal.SIGTERM)
-        process.wait(timeout=60)
-
-
-def _wait_for_worker(client: httpx.Client) -> None:
-    """Its start is no part of indexing, as loading the model is none of the others'."""
-    while client.get("/readyz").status_code != 200:
-        time.sleep(POLL_S)

@@ -26,7 +26,7 @@ import numpy as np
 from app.engine.reading_models import load_reading_models
 from app.settings import Settings
 from benchmarks.environment import write_result
-from benchmarks.service import percentiles, served
+from benchmarks.serving import percentiles, served
 from indexer.cli.composition import open_store
 from indexer.cli.corpora import put_in
 from indexer.evaluation.dataset import CorpusDocument

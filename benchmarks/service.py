@@ -9,16 +9,11 @@ benchmarks/results/service_{n}.json.
 """
 
 import argparse
-import os
-import signal
-import socket
-import subprocess
 import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +24,7 @@ import numpy as np
 
 from benchmarks.environment import write_result
 from benchmarks.made_collection import MADE, build, scifact_queries
+from benchmarks.serving import percentiles, resident_mib, served
 
 N_WARM_UP = 50
 N_QUERIES = 500
@@ -41,47 +37,6 @@ BODIES: dict[str, dict[str, Any]] = {
     "answers": {"mode": "hybrid", "rerank": True, "answers": True},
 }
 N_CLIENTS = 16
-READY_WITHIN_S = 60
-
-
-@contextmanager
-def served(home: Path) -> Iterator[tuple[str, int, float]]:
-    """(address, process id, seconds from start to ready) of a service over that store."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    variables = {**os.environ, "BIFOCAL_HOME": str(home), "BIFOCAL_LOG_LEVEL": "warning"}
-    for name in ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE"):
-        variables.pop(name, None)
-    began = time.perf_counter()
-    command = [sys.executable, "-m", "indexer", "serve", "--port", str(port)]
-    process = subprocess.Popen(command, env=variables, cwd=Path(__file__).parents[1])
-    address = f"http://127.0.0.1:{port}"
-    try:
-        ready_s = _seconds_until_models_are_loaded(address, began)
-        yield address, process.pid, ready_s
-    finally:
-        process.send_signal(signal.SIGINT)
-        process.wait(timeout=30)
-
-
-def _seconds_until_models_are_loaded(address: str, began: float) -> float:
-    """A worker is not needed to answer queries, so its check is left out."""
-    while time.perf_counter() - began < READY_WITHIN_S:
-        try:
-            if httpx.get(f"{address}/v1/models").status_code == 200:
-                return time.perf_counter() - began
-        except httpx.TransportError:
-            pass
-        time.sleep(0.02)
-    raise RuntimeError(f"not ready within {READY_WITHIN_S} s")
-
-
-def resident_mib(process_id: int, field: str = "VmRSS") -> float:
-    for line in Path(f"/proc/{process_id}/status").read_text(encoding="utf-8").splitlines():
-        if line.startswith(field):
-            return round(int(line.split()[1]) / 1024, 1)
-    raise RuntimeError(f"no {field}")
 
 
 def latencies_ms(address: str, queries: Sequence[str], mode: str) -> list[float]:
@@ -94,10 +49,6 @@ def latencies_ms(address: str, queries: Sequence[str], mode: str) -> list[float]
             taken.append(1000 * (time.perf_counter() - began))
             answer.raise_for_status()
     return taken
-
-
-def percentiles(taken: Sequence[float]) -> dict[str, float]:
-    return {f"p{p}_ms": round(float(np.percentile(taken, p)), 2) for p in (50, 95, 99)}
 
 
 def under_load(address: str, queries: Sequence[str], mode: str) -> dict[str, float]:
