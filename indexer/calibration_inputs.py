@@ -2,6 +2,9 @@
 
 from collections.abc import Sequence
 
+import numpy as np
+
+from app.engine.capitals import capital_segments
 from app.engine.head_files import HeadFiles
 from app.engine.inputs import encoder_inputs
 from app.engine.model_files import BiEncoderFiles
@@ -9,6 +12,7 @@ from app.engine.models import load_tokenizer
 from app.engine.pairs import PairEncoder, TitledText
 from app.engine.roles import READS_PAIRS, Role
 from app.engine.runner import TokenSequence
+from app.engine.tokenizer import Tokenizer
 from app.settings import Settings
 from indexer.calibration import calibration_pairs, calibration_texts
 from indexer.quantisation_request import QuantisationRequest
@@ -66,15 +70,24 @@ def _pairs(files: HeadFiles) -> Sequence[TokenSequence]:
 
 
 def _texts(files: HeadFiles) -> Sequence[TokenSequence]:
+    tokenizer = load_tokenizer(files)
+    if files.reads_capitals:
+        return [_with_capitals(text, tokenizer, files.max_tokens) for text in calibration_texts()]
     inputs = encoder_inputs(
         calibration_texts(),
         None,
-        tokenizer=load_tokenizer(files),
+        tokenizer=tokenizer,
         prompt="",
         max_tokens=files.max_tokens,
         truncate=True,
     )
     return [TokenSequence(sequence) for sequence in inputs.sequences]
+
+
+def _with_capitals(text: str, tokenizer: Tokenizer, max_tokens: int) -> TokenSequence:
+    pieces = tokenizer.pieces(text)
+    kept = np.append(np.arange(min(len(pieces), max_tokens) - 1), len(pieces) - 1)
+    return TokenSequence(pieces.ids[kept], capital_segments(text, pieces.starts, pieces.ends)[kept])
 
 
 def _as_lists(sequence: TokenSequence, *, has_segments: bool) -> list[list[int]]:

@@ -13,6 +13,8 @@ Aggregation = Literal["word", "first", "average", "max"]
 """Which token speaks for its word: the first, all by their mean, or the surest. `word`: the first one of the
 whole word, as `app.engine.whole_words` has it."""
 Scores = NDArray[np.float64]
+Follows = NDArray[np.bool_]
+"""(k + 1, k), whether the second label may stand behind the first; row 0 is the beginning of the text."""
 OUTSIDE = "O"
 
 
@@ -32,15 +34,54 @@ def tagged_words(
     *,
     labels: Sequence[str],
     aggregation: Aggregation,
+    follows: Follows | None = None,
 ) -> list[Word]:
-    """Words of (t, k) probabilities; `words` (t,) has the number of each token's word, ascending."""
-    begins = np.flatnonzero(np.diff(words, prepend=-1) != 0)
-    spoken = []
-    for first, after in zip(begins, np.append(begins, len(words))[1:], strict=True):
-        of_word = _spoken(scores[first:after], aggregation)  # (k,)
-        best = int(of_word.argmax())
-        spoken.append(Word(labels[best], float(of_word[best]), int(starts[first]), int(ends[after - 1])))
-    return spoken
+    """Words of (t, k) probabilities; `words` (t,) has the number of each token's word, ascending.
+
+    Args:
+        follows: which label may stand behind which; None: any behind any, each word has its likeliest.
+    """
+    begins = np.flatnonzero(np.diff(words, prepend=-1) != 0)  # (n,)
+    if not len(begins):
+        return []
+    afters = np.append(begins, len(words))[1:]
+    spoken = np.array(
+        [_spoken(scores[first:after], aggregation) for first, after in zip(begins, afters, strict=True)]
+    )  # (n, k)
+    chosen = spoken.argmax(axis=1) if follows is None else likeliest_path(spoken, follows)
+    return [
+        Word(labels[label], float(of_word[label]), int(starts[first]), int(ends[after - 1]))
+        for label, of_word, first, after in zip(chosen.tolist(), spoken, begins, afters, strict=True)
+    ]
+
+
+def iob2_follows(labels: Sequence[str]) -> Follows:
+    """In IOB2, I-X stands behind B-X or I-X alone (Tjong Kim Sang and Veenstra 1999)."""
+    kinds = [OUTSIDE, *map(_kind, labels)]
+    return np.array([[not b.startswith("I-") or kind == _kind(b) for b in labels] for kind in kinds])
+
+
+def likeliest_path(scores: Scores, follows: Follows) -> NDArray[np.int64]:
+    """Labels (n,) with the greatest product of probabilities (n, k) among those that may follow each other.
+
+    Found by Viterbi's algorithm (Forney 1973), unless every word's likeliest label may stand where it is.
+    """
+    best: NDArray[np.int64] = scores.argmax(axis=1)
+    if follows[np.concatenate([[0], best[:-1] + 1]), best].all():
+        return best
+    with np.errstate(divide="ignore"):
+        costs = np.log(scores)  # (n, k)
+        allowed = np.log(follows.astype(np.float64))  # (k + 1, k), 0 or -inf
+    reached = costs[0] + allowed[0]
+    before = np.zeros(scores.shape, dtype=np.int64)
+    for place in range(1, len(scores)):
+        ways = reached[:, np.newaxis] + allowed[1:]  # (k, k)
+        before[place] = ways.argmax(axis=0)
+        reached = ways.max(axis=0) + costs[place]
+    path = [int(reached.argmax())]
+    for place in range(len(scores) - 1, 0, -1):
+        path.append(int(before[place, path[-1]]))
+    return np.array(path[::-1])
 
 
 def entities(text: str, words: Sequence[Word]) -> list[Entity]:

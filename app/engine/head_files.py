@@ -47,6 +47,10 @@ class HeadFiles:
     has_segments: bool
     """Whether it reads segment ids."""
     labels: Sequence[str]
+    is_iob2: bool
+    """Whether its labels are tags of which I-X never begins an entity; of published models nobody knows."""
+    reads_capitals: bool
+    """Whether segment ids tell it what has a capital letter; see `app.engine.capitals`."""
     config: Mapping[str, Any]
     """Of a Hugging Face model; empty for one of ours."""
     calibration: Mapping[str, Any]
@@ -68,6 +72,7 @@ class HeadFiles:
     @property
     def fingerprint(self) -> str:
         parts = [self.digest, self.architecture, self.max_tokens, dict(self.calibration)]
+        parts += ["capitals"] if self.reads_capitals else []
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
     def tokenizer_definition(self) -> bytes:
@@ -109,6 +114,8 @@ def _trained(files: TrainedModelFiles) -> HeadFiles:
         pad_id=files.base.pad_id,
         has_segments=True,
         labels=files.labels,
+        is_iob2=files.task == "token",
+        reads_capitals=files.reads_capitals,
         config={},
         calibration=files.calibration,
     )
@@ -133,6 +140,8 @@ def _published(name: str, folder: Path) -> HeadFiles:
         pad_id=int(config.get("pad_token_id") or 0),
         has_segments=int(config.get("type_vocab_size") or 0) > 1,
         labels=_labels(architectures[0], config),
+        is_iob2=bool(config.get("is_iob2")),
+        reads_capitals=bool(config.get("reads_capitals")),
         config=config,
         calibration={},
     )

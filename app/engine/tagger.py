@@ -6,8 +6,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from app.engine.activity import Activity
+from app.engine.capitals import capital_segments
 from app.engine.description import HeadDescription
-from app.engine.entities import Aggregation, Scores, entities, tagged_words
+from app.engine.entities import Aggregation, Scores, entities, iob2_follows, tagged_words
 from app.engine.head_files import HeadFiles
 from app.engine.numpy_bert import Array, softmax
 from app.engine.pieces import Ids, Pieces
@@ -43,6 +44,8 @@ class _Reading:
     words: Ids
     """(t,), number of each token's word."""
     windows: Sequence[Window]
+    segments: Ids | None
+    """(t,), where the model is told capitals by them."""
 
 
 class Tagger:
@@ -59,6 +62,7 @@ class Tagger:
         self._runner = runner
         self._tokenizer = tokenizer
         self._labels = tuple(files.labels)
+        self._follows = iob2_follows(self._labels) if files.is_iob2 else None
         self._room = files.max_tokens - tokenizer.n_special
 
     @property
@@ -88,7 +92,7 @@ class Tagger:
             Overloaded: too many other requests use the model.
         """
         readings = [self._read(text, aggregation) for text in texts]
-        sequences = [self._sequence(r.pieces, window) for r in readings for window in r.windows]
+        sequences = [self._sequence(r, window) for r in readings for window in r.windows]
         outputs = iter(self._runner.run(sequences))
         return [
             self._tagged(text, reading, [next(outputs)["logits"] for _ in reading.windows], aggregation)
@@ -103,11 +107,20 @@ class Tagger:
         words = pieces.words
         if aggregation == "word":
             words = whole_words(text, words, pieces.starts, pieces.ends)
-        return _Reading(pieces, words, token_windows(words, room=self._room) if len(pieces) else [])
+        windows = token_windows(words, room=self._room) if len(pieces) else []
+        has_segments = self._files.reads_capitals
+        segments = capital_segments(text, pieces.starts, pieces.ends) if has_segments else None
+        return _Reading(pieces, words, windows, segments)
 
-    def _sequence(self, pieces: Pieces, window: Window) -> TokenSequence:
-        ids = pieces.ids[window.start : window.end]
-        return TokenSequence(np.concatenate([self._tokenizer.prefix, ids, self._tokenizer.suffix]))
+    def _sequence(self, reading: _Reading, window: Window) -> TokenSequence:
+        prefix, suffix = self._tokenizer.prefix, self._tokenizer.suffix
+        own = slice(window.start, window.end)
+        ids = np.concatenate([prefix, reading.pieces.ids[own], suffix])
+        if reading.segments is None:
+            return TokenSequence(ids)
+        none = np.zeros(max(len(prefix), len(suffix)), dtype=np.int32)
+        segments = [none[: len(prefix)], reading.segments[own], none[: len(suffix)]]
+        return TokenSequence(ids, np.concatenate(segments))
 
     def _tagged(
         self, text: str, reading: _Reading, logits: Sequence[Array], aggregation: Aggregation
@@ -120,6 +133,7 @@ class Tagger:
             pieces.ends,
             labels=self._labels,
             aggregation=aggregation,
+            follows=self._follows if aggregation == "word" else None,
         )
         found = entities(text, words)
         if aggregation == "word":

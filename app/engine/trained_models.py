@@ -39,6 +39,8 @@ class TrainedModelFiles:
     """Of an input, special tokens included."""
     labels: Sequence[str]
     """In the order of the outputs; empty where there are no classes."""
+    reads_capitals: bool
+    """Whether segment ids tell it what has a capital letter."""
     calibration: Mapping[str, Any]
     """Numbers that turn logits into probabilities and ranks, fitted after training."""
 
@@ -78,6 +80,7 @@ def find_trained_model(name: str, *, models: Path, offline: bool = True) -> Trai
         weights_digest=digest,
         max_tokens=int(described["max_tokens"]),
         labels=tuple(described.get("labels") or ()),
+        reads_capitals=bool(described.get("reads_capitals")),
         calibration=described.get("calibration") or {},
     )
 

@@ -86,6 +86,9 @@ def train(
     context: Annotated[
         bool | None, typer.Option("--context", help="token: learn from runs of sentences, too.")
     ] = None,
+    capitals: Annotated[
+        bool | None, typer.Option("--capitals", help="token: tell an uncased base what has capitals.")
+    ] = None,
     negatives: Annotated[
         int | None,
         typer.Option(min=0, help="bi-encoder, cross-encoder: mined hard negatives of each positive."),

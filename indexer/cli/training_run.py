@@ -228,6 +228,7 @@ def _save(
         base=find_bi_encoder(request.base, offline=request.offline),
         max_tokens=prepared.max_tokens,
         labels=labels,
+        reads_capitals=isinstance(request, TrainingRequest) and request.capitals,
         card=written,
     )
     console().print(f"Saved as {folder}", markup=False, soft_wrap=True)

@@ -55,6 +55,8 @@ class TrainingRequest:
     offline: bool = True
     context: bool = False
     """token: train on runs of consecutive sentences, too, as texts are when they are tagged."""
+    capitals: bool = False
+    """token: tell an uncased base by segment ids which pieces have a capital letter."""
     negatives: int = 0
     """bi-encoder, cross-encoder: mined hard negatives for each positive."""
     decay: float = 1.0

@@ -24,6 +24,7 @@ def save_trained_model(
     base: BiEncoderFiles,
     max_tokens: int,
     labels: Sequence[str] = (),
+    reads_capitals: bool = False,
     calibration: Mapping[str, Any] | None = None,
     card: str = "",
 ) -> None:
@@ -52,6 +53,7 @@ def save_trained_model(
             "weights_sha256": file_digest(part / WEIGHTS),
             "max_tokens": max_tokens,
             "labels": list(labels),
+            "reads_capitals": reads_capitals,
             "calibration": calibration,
         }
         (part / DESCRIPTION).write_text(json.dumps(described, indent=2) + "\n", encoding="utf-8")

@@ -12,9 +12,13 @@ import torch
 from transformers import (
     AutoModelForTokenClassification,
     DataCollatorForTokenClassification,
+    PretrainedConfig,
     PreTrainedTokenizerBase,
 )
 
+from app.engine.capitals import has_capital
+from app.engine.entities import iob2_follows, likeliest_path
+from app.errors import InvalidInput
 from indexer.evaluation.task_metrics import span_f1
 from indexer.training.bases import Base
 from indexer.training.batching import RoundingCollator
@@ -38,6 +42,7 @@ def prepare_token(request: TrainingRequest, base: Base) -> Prepared:
     """
     Raises:
         BadFile: see `examples.tagged`.
+        InvalidInput: capitals for a base that knows them, or that has no segments to tell them by.
     """
     splits = find_splits(request, suffixes=SUFFIXES)
     sentences = [sentence for path in splits.train for sentence in read_tagged(path)]
@@ -51,7 +56,9 @@ def prepare_token(request: TrainingRequest, base: Base) -> Prepared:
         notes.append(f"{len(validation)} of the training sentences were held out for validation")
     tokenizer = base.tokenizer()
     max_tokens = min(request.max_tokens or base.max_tokens, base.max_tokens)
-    encode = partial(_rows, tags=tags, tokenizer=tokenizer, max_tokens=max_tokens)
+    encode = partial(
+        _rows, tags=tags, tokenizer=tokenizer, max_tokens=max_tokens, tells_capitals=request.capitals
+    )
     rows = encode(sentences)
     if request.context:
         rows = [*rows, *_runs(rows, max_tokens=max_tokens, seed=request.seed)]
@@ -63,6 +70,10 @@ def prepare_token(request: TrainingRequest, base: Base) -> Prepared:
     )
     measure = partial(_measure, tags=tags, collate=collate)
     module = module_with_labels(AutoModelForTokenClassification, request, base, tags)
+    module.config.is_iob2 = True  # the service reads both when it loads the model
+    module.config.reads_capitals = request.capitals
+    if request.capitals:
+        _check_capitals(tokenizer, module.config)
     return Prepared(
         module=module,
         encoder=module.base_model,
@@ -86,17 +97,35 @@ def _rows(
     tags: Sequence[str],
     tokenizer: PreTrainedTokenizerBase,
     max_tokens: int,
+    tells_capitals: bool,
 ) -> list[Row]:
     """A row per sentence; one longer than the model becomes several that divide its words among them."""
     numbers = {tag: i for i, tag in enumerate(tags)}
-    encoded = tokenizer([list(s.words) for s in sentences], is_split_into_words=True)
+    encoded = tokenizer(
+        [list(s.words) for s in sentences], is_split_into_words=True, return_offsets_mapping=True
+    )
     rows: list[Row] = []
     for i, sentence in enumerate(sentences):
         word_of = encoded.word_ids(i)
         labels = [numbers[tag] for tag in sentence.tags]
         parts = {"input_ids": encoded["input_ids"][i], "labels": _aligned(word_of, labels)}
+        if tells_capitals:
+            offsets = encoded["offset_mapping"][i]
+            parts["token_type_ids"] = [
+                int(word is not None and has_capital(sentence.words[word][start:end]))
+                for word, (start, end) in zip(word_of, offsets, strict=True)
+            ]
         rows += _cut(parts, word_of, max_tokens)
     return rows
+
+
+def _check_capitals(tokenizer: PreTrainedTokenizerBase, config: PretrainedConfig) -> None:
+    if tokenizer.tokenize("A") != tokenizer.tokenize("a"):
+        raise InvalidInput(
+            "--capitals is for a base whose tokenizer makes all letters small; this one does not"
+        )
+    if getattr(config, "type_vocab_size", 0) < 2:
+        raise InvalidInput("--capitals needs a base with two segment ids, as BERT has; this one has none")
 
 
 def _aligned(word_of: Sequence[int | None], labels: Sequence[int]) -> list[int]:
@@ -139,13 +168,16 @@ def _runs(rows: Sequence[Row], *, max_tokens: int, seed: int) -> list[Row]:
 
 
 def _measure(rows: Sequence[Row], *, tags: Sequence[str], collate: RoundingCollator) -> Measure:
+    follows = iob2_follows(tags)
+
     def measure(module: torch.nn.Module) -> Metrics:
         predicted, expected = [], []
         for _numbers, outputs in predict(module, rows, collate):
             judged = outputs["labels"] != IGNORED  # (n, t)
-            best = outputs["logits"].argmax(dim=-1)  # (n, t)
-            for tokens, labels, mask in zip(best, outputs["labels"], judged, strict=True):
-                predicted.append([tags[i] for i in tokens[mask].tolist()])
+            scores = outputs["logits"].double().softmax(dim=-1)  # (n, t, k)
+            for tokens, labels, mask in zip(scores, outputs["labels"], judged, strict=True):
+                path = likeliest_path(tokens[mask].cpu().numpy(), follows).tolist() if mask.any() else []
+                predicted.append([tags[i] for i in path])
                 expected.append([tags[i] for i in labels[mask].tolist()])
         return {"f1": span_f1(predicted, expected), **_f1_by_type(predicted, expected, tags)}
 

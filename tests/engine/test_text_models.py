@@ -1,6 +1,7 @@
 """Tagger and fine-tuned classifiers, compared with transformers' pipelines on tiny models in float32."""
 
 import json
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,7 +11,6 @@ import numpy as np
 import pytest
 from transformers import pipeline
 
-from app.engine.entities import Word, entities
 from app.engine.text_models import TextModels, load_text_models
 from app.errors import ModelUnavailable, TextTooLong
 from app.services.fine_tuned import classify_with
@@ -166,12 +166,38 @@ def test_odd_texts_are_tagged_or_have_no_entities(tagging: TextModels, text: str
     assert all(text[e.start : e.end] == e.word for e in tagged.entities)
 
 
-def test_words_of_one_kind_are_one_entity_until_a_label_begins_anew() -> None:
-    text = "A B C D E"
-    labels = ["B-PER", "I-PER", "B-PER", "O", "LOC"]
-    words = [Word(label, 0.5 + i / 10, 2 * i, 2 * i + 1) for i, label in enumerate(labels)]
-    found = [(e.entity_group, e.word, round(e.score, 6)) for e in entities(text, words)]
-    assert found == [("PER", "A B", 0.55), ("PER", "C", 0.7), ("LOC", "E", 0.9)]
+def test_a_published_tagger_may_begin_an_entity_with_any_tag(tagging: TextModels) -> None:
+    """Whether its tags are IOB1, IOB2 or none of these, its files do not say."""
+    assert tagging.tagger is not None
+    words = [" ".join(re.findall("[a-zA-Z]+", text)) for text in TEXTS]
+    for first, whole in zip(
+        tagging.tagger.tag(words, aggregation="first"), tagging.tagger.tag(words), strict=True
+    ):
+        assert first.entities == whole.entities
+
+
+@pytest.mark.parametrize("reads_capitals", [True, False])
+def test_capitals_count_for_a_tagger_that_was_taught_them(
+    tmp_path: Path, packaged_folder: Path, reads_capitals: bool
+) -> None:
+    write_tiny_trained(
+        tmp_path / "models",
+        "names",
+        task="token",
+        architecture="BertForTokenClassification",
+        tokenizer_from=packaged_folder,
+        labels=tuple(LABELS.values()),
+        reads_capitals=reads_capitals,
+    )
+    settings = Settings(runtime="torch", models=tmp_path / "models", tagger="names")
+    models = load_text_models(settings)
+    assert models.tagger is not None
+    small, large = (
+        [(e.entity_group, round(e.score, 4)) for e in tagged.entities]
+        for tagged in models.tagger.tag([LONG.lower(), LONG], aggregation="first")
+    )
+    assert (small != large) == reads_capitals
+    models.close()
 
 
 @pytest.mark.parametrize(

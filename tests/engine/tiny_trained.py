@@ -38,6 +38,7 @@ def write_tiny_trained(
     architecture: Architecture,
     tokenizer_from: Path,
     labels: tuple[str, ...] = (),
+    reads_capitals: bool = False,
     calibration: dict[str, Any] | None = None,
 ) -> Path:
     base_folder = models.parent / "tiny-base"
@@ -54,6 +55,7 @@ def write_tiny_trained(
         base=base,
         max_tokens=MAX_TOKENS,
         labels=labels,
+        reads_capitals=reads_capitals,
         calibration=calibration,
     )
     return models / name

@@ -17,8 +17,8 @@ from transformers import pipeline
 from app.errors import BadFile, Conflict, InvalidInput, StorageFull, TrainingFailed
 from indexer.training.bases import find_base
 from indexer.training.checkpoints import CHECKPOINTS, latest_checkpoint
-from indexer.training.request import TrainingRequest
 from indexer.training.running import MODEL, Trained, TrainingInterrupted, train
+from tests.training.asking import request
 from tests.training.tiny_bases import (
     ARCHITECTURES,
     write_labelled,
@@ -36,20 +36,6 @@ WRITE = {
     "bi-encoder": write_scored,
     "cross-encoder": write_scored,
 }
-
-
-def request(task: str, base: Path, data: Path, output: Path, **options: Any) -> TrainingRequest:
-    given: dict[str, Any] = {
-        "task": task,
-        "base": str(base),
-        "paths": [data],
-        "output": output,
-        "max_steps": 2,
-        "batch_tokens": 256,
-        "learning_rate": 5e-3,
-        "precision": "fp32",
-    }
-    return TrainingRequest(**{**given, **options})
 
 
 def quickly(task: str, base: Path, folder: Path, **options: Any) -> Trained:

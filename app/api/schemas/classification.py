@@ -140,8 +140,9 @@ class TokenRequest(RequestBody):
         "word",
         description="What a word of several pieces is: what its first piece is (`word`, `first`), all of "
         "them in the mean (`average`), or the surest (`max`). With `word`, `U.S.` and `1995-96` are one "
-        "word each, as in the data that taggers are trained on; with the others a word ends at every "
-        "punctuation mark, as in transformers' pipelines of these names.",
+        "word each, as in the data that taggers are trained on, and a tagger trained by this project never "
+        "goes on with an entity that did not begin; with the others a word ends at every punctuation mark, "
+        "as in transformers' pipelines of these names.",
     )
 
     @model_validator(mode="after")
