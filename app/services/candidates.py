@@ -16,8 +16,10 @@ from app.storage.rows import Keys
 logger = logging.getLogger(__name__)
 
 DEPTH = 200
-"""Passages that a leg contributes at first; in hybrid search, `Fusion.depth` says how many."""
-DEEPER = 4
+"""Passages that a leg contributes at first; in hybrid search, `Fusion.depth` says how many vectors do."""
+WORDS_PER_VECTOR = 4
+"""Passages that the lexical leg of a hybrid search contributes for each of the dense leg."""
+DEEPER = 2
 """Factor from one tier to the next. The tiers are the same whatever `top_k` is, and what one tier has found
 keeps its scores in the next: so a score never depends on `top_k`."""
 MAX_DEPTH = 10_000
@@ -116,10 +118,12 @@ class Retriever:
         return self._retrieve(top_k, among)
 
     def _retrieve(self, top_k: int, among: Keys | None) -> Retrieved:
-        depth = self._fusion.depth if self._mode == "hybrid" else DEPTH
+        depth, words_depth = DEPTH, DEPTH
+        if self._mode == "hybrid":
+            depth, words_depth = self._fusion.depth, WORDS_PER_VECTOR * self._fusion.depth
         passages = documents = NOTHING
         while True:
-            legs = self._legs(depth, among)
+            legs = self._legs(depth, words_depth, among)
             new = _of_other_documents(legs.passages, documents.keys)
             passages = self._with_scores(_joined(passages, new))
             documents = self._with_scores(_joined(documents, _documents_of(new)))
@@ -137,6 +141,7 @@ class Retriever:
                     mode=self._mode,
                 )
             depth *= DEEPER
+            words_depth *= DEEPER
 
     def _total(self, n_found: int, legs: Legs) -> Total | None:
         """Meaning has something to say of every document, words only of those that have one of them."""
@@ -144,21 +149,21 @@ class Retriever:
             return Total(n_found, is_exact=legs.is_complete)
         return None
 
-    def _legs(self, depth: int, among: Keys | None) -> Legs:
+    def _legs(self, depth: int, words_depth: int, among: Keys | None) -> Legs:
         collection, vector = self._collection, self._vector
         dense = words = None
         if vector is not None and self._mode != "lexical":
             dense = self._index.nearest(collection, "passages", vector, depth=depth, documents=among)
         if self._mode != "dense":
-            words = self._index.matching(collection, self._query, depth=depth, documents=among)
+            words = self._index.matching(collection, self._query, depth=words_depth, documents=among)
         if dense is None:
             assert words is not None
             scores = words.scores.astype(np.float64)
             return Legs(
                 _unranked(words, dense=np.full(len(scores), np.nan), lexical=scores),
                 least_dense=np.nan,
-                least_lexical=_least(words, depth),
-                is_complete=len(words.keys) < depth,
+                least_lexical=_least(words, words_depth),
+                is_complete=len(words.keys) < words_depth,
                 generation=words.generation,
                 is_exact=words.is_exact,
             )
@@ -166,7 +171,7 @@ class Retriever:
         return Legs(
             self._both(dense, cosines, words),
             least_dense=float(cosines[-1]) if len(cosines) else np.nan,
-            least_lexical=np.nan if words is None else _least(words, depth),
+            least_lexical=np.nan if words is None else _least(words, words_depth),
             is_complete=len(dense.keys) < depth,
             generation=dense.generation,
             is_exact=dense.is_exact and (words is None or words.is_exact),

@@ -69,7 +69,7 @@ def test_hybrid_search_is_as_deep_as_its_fusion_says(library: Library) -> None:
     """The rare word counts most in BM25, the short texts are nearest: beyond the depth they have no words."""
     library.put({f"near {i}": "Castle." for i in range(200)})
     library.put({f"rare {i}": "Harbour of seven other small towns." for i in range(20)})
-    for depth, is_among_the_best in ((10, False), (400, True)):
+    for depth, is_among_the_best in ((5, False), (100, True)):
         hits = library.search.asymmetric(NAME, "castle harbour", top_k=400, fusion=Fusion(depth=depth)).hits
         words = {hit.document_id: hit.lexical for hit in hits}
         assert bool(words["near 0"]) is is_among_the_best

@@ -20,8 +20,8 @@ FUSION_METHOD = (
 )
 DENSE_WEIGHT = "Of the cosine in the convex combination."
 FUSION_DEPTH = (
-    "Passages that each leg contributes at first. Scores depend on it a little: a passage that is not among "
-    "so many by words counts 0 there."
+    "Passages that the dense leg contributes at first; by words there are four times as many. Scores depend "
+    "on it a little: a passage that is not among those by words counts 0 there."
 )
 EXACT_LIMIT = (
     "Vectors above which their index is approximate, which is faster and finds a little less; null leaves it "
