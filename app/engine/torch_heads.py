@@ -12,6 +12,7 @@ import transformers
 from numpy.typing import NDArray
 
 from app.engine.head_files import HeadFiles
+from app.engine.quiet_transformers import quiet
 from app.engine.torch_models import load_module
 
 ATTRIBUTES = {
@@ -49,6 +50,7 @@ class Head(torch.nn.Module):
 def _module(files: HeadFiles) -> torch.nn.Module:
     if not isinstance(files.source, Path):
         return load_module(files.source)
+    quiet()
     module: torch.nn.Module = getattr(transformers, files.architecture).from_pretrained(
         files.source,
         local_files_only=True,

@@ -9,6 +9,7 @@ from safetensors.torch import load_file
 
 from app.engine.joint_network import JointModel
 from app.engine.model_files import BiEncoderFiles
+from app.engine.quiet_transformers import quiet
 from app.engine.trained_models import TrainedModelFiles
 from app.errors import ModelUnavailable
 
@@ -19,6 +20,7 @@ def load_encoder(base: BiEncoderFiles, **options: Any) -> torch.nn.Module:
     Args:
         options: of the model's configuration, such as `attention_probs_dropout_prob`.
     """
+    quiet()
     encoder: torch.nn.Module = transformers.AutoModel.from_pretrained(
         base.transformer, add_pooling_layer=False, **_loading(), **options
     )
@@ -60,6 +62,7 @@ def new_module(
     if labels:
         options["id2label"] = dict(enumerate(labels))
         options["label2id"] = {label: i for i, label in enumerate(labels)}
+    quiet()
     module: torch.nn.Module = getattr(transformers, architecture).from_pretrained(
         base.transformer, **_loading(), **options
     )

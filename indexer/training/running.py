@@ -11,6 +11,7 @@ import torch
 import transformers
 from transformers import EarlyStoppingCallback
 
+from app.engine.quiet_transformers import quiet
 from app.errors import BifocalError, Conflict, InvalidInput
 from indexer.training.bases import Base, find_base
 from indexer.training.bi_encoder import new_bi_encoder_trainer, prepare_bi_encoder
@@ -100,12 +101,6 @@ def train(request: TrainingRequest, show: Show = lambda _line: None) -> Trained:
             module.save_pretrained(request.output / MODEL)
             prepared.tokenizer.save_pretrained(request.output / MODEL)
     return Trained(result, module, base, prepared)
-
-
-def quiet() -> None:
-    """Only this command's own lines and bars: no reports of loading, no second progress bars."""
-    transformers.logging.set_verbosity_error()  # type: ignore[no-untyped-call]
-    transformers.logging.disable_progress_bar()  # type: ignore[no-untyped-call]
 
 
 def claim_output(request: TrainingRequest | PretrainingRequest) -> Path | None:

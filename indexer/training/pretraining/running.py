@@ -11,6 +11,7 @@ import torch
 import transformers
 from transformers import PreTrainedTokenizerBase, TrainingArguments
 
+from app.engine.quiet_transformers import quiet
 from app.errors import InvalidInput
 from indexer.training.bases import find_base
 from indexer.training.batching import TokenBatches
@@ -30,7 +31,6 @@ from indexer.training.running import (
     Trained,
     claim_output,
     finished_module,
-    quiet,
     result_of,
     run,
     write_request,
