@@ -83,6 +83,7 @@ def measure(home: Path, modes: Sequence[str]) -> dict[str, Any]:
                 "n_queries": len(asked),
                 "one_client": percentiles(latencies_ms(address, asked, mode)),
                 f"{N_CLIENTS}_clients": under_load(address, asked, mode),
+                "resident_mib_after": resident_mib(process_id),
             }
             print(mode, figures[mode], flush=True)
         figures["resident_mib_after"] = resident_mib(process_id)

@@ -90,7 +90,7 @@ async def put_classifier(
 ) -> Response:
     """Encode the examples, fit a logistic regression on the vectors, and judge it by cross-validation.
 
-    Some hundred examples take seconds, the 20,000 that are allowed minutes; the answer comes
+    Some hundred examples take a second or two, the 20,000 that are allowed half a minute; the answer comes
     when it is done, and one training runs at a time. Every training with other examples is a new version;
     the last 10 are kept, and an earlier one can be made active again. Examples are not kept.
     """
