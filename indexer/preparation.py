@@ -21,7 +21,7 @@ from app.engine.compiled import NETWORK, RECIPE, compiled_folder, read_manifest,
 from app.engine.embedders import settings_of_second
 from app.engine.head_files import HeadFiles
 from app.engine.models import BiEncoderFiles, find_bi_encoder
-from app.engine.roles import ROLES, Role, models_of
+from app.engine.roles import COMPILED, Role, models_of
 from app.errors import ModelUnavailable
 from app.settings import Settings
 from indexer.calibration_inputs import bi_encoder_request, head_request
@@ -58,7 +58,7 @@ def prepare(settings: Settings, *, progress: ProgressCallback | None = None) -> 
     if settings.second_embedder:
         second = settings_of_second(settings)
         folders[second.embedder] = prepare_embedder(second, progress=of(second.embedder))
-    for role in ROLES:
+    for role in COMPILED:
         for files in models_of(role, settings):
             if files.name not in folders:  # one may have several roles
                 folders[files.name] = prepare_head(files, role, settings, progress=of(files.name))
@@ -120,7 +120,7 @@ def is_prepared(settings: Settings) -> bool:
     names = (settings.embedder, settings.second_embedder)
     files: list[BiEncoderFiles | HeadFiles] = [
         *(find_bi_encoder(name, offline=settings.offline) for name in names if name),
-        *(head for role in ROLES for head in models_of(role, settings)),
+        *(head for role in COMPILED for head in models_of(role, settings)),
     ]
     return all(_is_current(compiled_folder(settings.cache, each)) for each in files)
 

@@ -10,6 +10,8 @@ from app.settings import Settings
 Role = Literal["reranker", "reader", "tagger", "sequence", "lens"]
 """Of models with a head. The bi-encoder is apart."""
 ROLES: Sequence[Role] = get_args(Role)
+COMPILED: Sequence[Role] = [role for role in ROLES if role != "lens"]
+"""The lens is read in float32 by `app.engine.numpy_bert`, one text at a time."""
 
 SHIPPED: Mapping[Role, Sequence[str]] = {
     "reranker": ("reader-reranker",),

@@ -23,6 +23,7 @@ from tests.engine.tiny_trained import (
     MAX_TOKENS,
     write_tiny_joint_model,
     write_tiny_published,
+    write_tiny_trained,
 )
 from tests.project.repository import ROOT
 
@@ -171,7 +172,15 @@ def test_one_missing_head_makes_the_whole_unprepared(prepared: Settings, model_c
 def test_each_model_is_named_and_prepared_once_whatever_its_roles(
     packaged_folder: Path, tmp_path: Path
 ) -> None:
+    """But the lens, which nothing runs compiled."""
     write_tiny_joint_model(tmp_path / "models", tokenizer_from=packaged_folder)
+    write_tiny_trained(
+        tmp_path / "models",
+        "lens",
+        task="lens",
+        architecture="BertForPreTraining",
+        tokenizer_from=packaged_folder,
+    )
     base = tmp_path / "tiny-base"
     settings = Settings(embedder=str(base), models=tmp_path / "models", cache=tmp_path / "cache")
     assert [*names_of("reranker", settings), *names_of("reader", settings)] == ["reader-reranker"] * 2
