@@ -6,7 +6,7 @@ from typing import Any
 from app.engine.model_files import find_bi_encoder
 from app.engine.text_models import TextModels
 from app.settings import Settings
-from tests.engine.tiny_trained import write_tiny_trained
+from tests.engine.tiny_trained import write_tiny_lens, write_tiny_trained
 
 TAGS = ("O", "B-PER", "I-PER", "B-ORG", "I-ORG", "B-LOC", "I-LOC", "B-MISC", "I-MISC")
 
@@ -34,7 +34,5 @@ def tiny_text_settings(folder: Path) -> dict[str, Any]:
         tokenizer_from=tokenizer_from,
         labels=("negative", "positive"),
     )
-    write_tiny_trained(
-        models, "lens", task="lens", architecture="BertForPreTraining", tokenizer_from=tokenizer_from
-    )
+    write_tiny_lens(models, tokenizer_from=tokenizer_from)
     return {"models": models, "runtime": "torch"}

@@ -22,8 +22,8 @@ from indexer.preparation import is_prepared, prepare, prepare_head
 from tests.engine.tiny_trained import (
     MAX_TOKENS,
     write_tiny_joint_model,
+    write_tiny_lens,
     write_tiny_published,
-    write_tiny_trained,
 )
 from tests.project.repository import ROOT
 
@@ -174,13 +174,7 @@ def test_each_model_is_named_and_prepared_once_whatever_its_roles(
 ) -> None:
     """But the lens, which nothing runs compiled."""
     write_tiny_joint_model(tmp_path / "models", tokenizer_from=packaged_folder)
-    write_tiny_trained(
-        tmp_path / "models",
-        "lens",
-        task="lens",
-        architecture="BertForPreTraining",
-        tokenizer_from=packaged_folder,
-    )
+    write_tiny_lens(tmp_path / "models", tokenizer_from=packaged_folder)
     base = tmp_path / "tiny-base"
     settings = Settings(embedder=str(base), models=tmp_path / "models", cache=tmp_path / "cache")
     assert [*names_of("reranker", settings), *names_of("reader", settings)] == ["reader-reranker"] * 2

@@ -13,7 +13,7 @@ from app.engine.torch_models import load_module
 from app.engine.trained_models import find_trained_model
 from app.errors import InvalidInput, ModelNotConfigured, TextTooLong
 from app.settings import Settings
-from tests.engine.tiny_trained import write_tiny_published, write_tiny_trained
+from tests.engine.tiny_trained import write_tiny_lens, write_tiny_published
 
 
 @pytest.fixture(scope="module")
@@ -51,13 +51,7 @@ def test_next_sentences_are_predicted_as_transformers_does(lens: InspectedModel,
 
 
 def test_a_trained_lens_takes_from_its_base_what_training_left(tmp_path: Path, packaged_folder: Path) -> None:
-    write_tiny_trained(
-        tmp_path / "models",
-        "lens",
-        task="lens",
-        architecture="BertForPreTraining",
-        tokenizer_from=packaged_folder,
-    )
+    write_tiny_lens(tmp_path / "models", tokenizer_from=packaged_folder)
     trained = find_trained_model("lens", models=tmp_path / "models")
     model = InspectedModels(Settings(models=tmp_path / "models")).of_role("lens")
     pieces = model.see("one", "two", truncate=False).pieces

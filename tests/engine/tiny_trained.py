@@ -30,6 +30,13 @@ def write_tiny_joint_model(models: Path, *, tokenizer_from: Path, **options: Any
     )
 
 
+def write_tiny_lens(models: Path, *, tokenizer_from: Path) -> Path:
+    """`models/lens` on the same base."""
+    return write_tiny_trained(
+        models, "lens", task="lens", architecture="BertForPreTraining", tokenizer_from=tokenizer_from
+    )
+
+
 def write_tiny_trained(
     models: Path,
     name: str,
