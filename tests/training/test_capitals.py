@@ -1,12 +1,15 @@
 """Tagging by capitals that the base's vocabulary does not know."""
 
+import dataclasses
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from app.engine.head_files import find_head
 from app.errors import InvalidInput
-from indexer.training.running import train
+from app.settings import Settings
+from indexer.training.running import MODEL, train
 from tests.training.asking import request
 
 
@@ -26,6 +29,19 @@ def test_names_are_told_by_their_capitals(bases: dict[str, Path], tmp_path: Path
     options: dict[str, Any] = {"max_steps": 60, "learning_rate": 3e-3, "capitals": capitals}
     found = train(request("token", bases["bert"], data, tmp_path / "out", **options)).result.test
     assert (found["f1"] == 1.0) == capitals
+
+
+@pytest.mark.parametrize("capitals", [True, False])
+def test_the_model_s_folder_says_what_it_reads(
+    bases: dict[str, Path], tmp_path: Path, capitals: bool
+) -> None:
+    """It is in Hugging Face's layout, and may be named as the tagger of a service."""
+    data = write_names(tmp_path / "data")
+    train(request("token", bases["bert"], data, tmp_path / "out", capitals=capitals))
+    files = find_head(str(tmp_path / "out" / MODEL), Settings())
+    assert (files.is_iob2, files.reads_capitals) == (True, capitals)
+    other = dataclasses.replace(files, reads_capitals=not capitals)
+    assert other.fingerprint != files.fingerprint
 
 
 def test_segments_of_joined_and_cut_sentences_stay_with_their_pieces(
