@@ -86,7 +86,6 @@ def measure(home: Path, modes: Sequence[str]) -> dict[str, Any]:
                 "resident_mib_after": resident_mib(process_id),
             }
             print(mode, figures[mode], flush=True)
-        figures["resident_mib_after"] = resident_mib(process_id)
     return figures
 
 
